@@ -1,0 +1,54 @@
+"""Exact tokens of served model calls as proven training records.
+
+`tokenrecords.records` is the drop-in namespace of the module that this package replaces.
+"""
+
+import warnings
+
+from tokenrecords._core import DEBUG as _DEBUG
+from tokenrecords._core import __version__
+from tokenrecords.lineage import resolve_parent
+from tokenrecords.records import (
+    DIGEST_VERSION,
+    LEDGER_ROW_MISSING_CHAIN_HASH_REASON,
+    LEDGER_ROW_MISSING_RESPONSE_ID_REASON,
+    TOKEN_ENTRY_MIN_SCHEMA_VERSION,
+    TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
+    TOKEN_FIELDS,
+    UNCOMMITTED_CALL_REASON,
+    UNRESOLVED_PARENT_REASON,
+    ParentResolutionStatus,
+    TokenEntry,
+    compute_digest,
+    cumulative_tokens,
+    encode_token_ids,
+    extract_token_fields,
+    response_to_output_items,
+    stamp_lineage,
+    strip_token_fields,
+)
+
+if _DEBUG:
+    warnings.warn("tokenrecords is a debug build: many times slower, not for use", RuntimeWarning, stacklevel=2)
+
+__all__ = [
+    "DIGEST_VERSION",
+    "LEDGER_ROW_MISSING_CHAIN_HASH_REASON",
+    "LEDGER_ROW_MISSING_RESPONSE_ID_REASON",
+    "TOKEN_ENTRY_MIN_SCHEMA_VERSION",
+    "TOKEN_ENTRY_RECORD_SCHEMA_VERSION",
+    "TOKEN_FIELDS",
+    "UNCOMMITTED_CALL_REASON",
+    "UNRESOLVED_PARENT_REASON",
+    "ParentResolutionStatus",
+    "TokenEntry",
+    "__version__",
+    "compute_digest",
+    "cumulative_tokens",
+    "encode_token_ids",
+    "extract_token_fields",
+    "resolve_parent",
+    "response_to_output_items",
+    "stamp_lineage",
+    "strip_token_fields",
+]

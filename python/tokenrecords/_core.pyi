@@ -1,0 +1,81 @@
+"""The native half of `tokenrecords`."""
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+# What the functions take is decided at run time: no type says "integers, but not bytes".
+TokenSequence: TypeAlias = Any
+
+DEBUG: Final[bool]
+DIGEST_DOMAIN: Final[bytes]
+DIGEST_VERSION: Final[int]
+__version__: Final[str]
+
+def encode_token_ids(token_ids: TokenSequence) -> bytes:
+    """Encode token ids in the wire format, digest version 1.
+
+    One byte 1, the number of ids, then each id; number and ids as unsigned 64-bit big-endian integers.
+
+    Args:
+        token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte order
+            and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence of integers.
+
+    Returns:
+        `9 + 8 * len(token_ids)` bytes.
+
+    Raises:
+        TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a float,
+            bool or masked array), or an element is no integer.
+        ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
+
+    >>> encode_token_ids([1, 258]).hex(" ", 8)
+    '01 0000000000000002 0000000000000001 0000000000000102'
+    """
+
+def compute_digest(token_ids: TokenSequence) -> str:
+    """Digest of a token sequence: SHA-256 in lowercase hex.
+
+    Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the 15 bytes
+    alone.
+
+    Args:
+        token_ids: The ids, of the kinds that `encode_token_ids` takes.
+
+    Raises:
+        TypeError: As `encode_token_ids`.
+        ValueError: As `encode_token_ids`.
+
+    >>> compute_digest([0])
+    '0596efeb21b51ec6eb122c9e470703df19a095a7c5ccb96bf87df0ba2447ba59'
+    """
+
+def prefix_digest(token_ids: TokenSequence, length: int) -> str:
+    """Digest of the first `length` ids.
+
+    Raises:
+        ValueError: There are fewer; or as `compute_digest`.
+    """
+
+def joint_digest(**parts: TokenSequence) -> tuple[int, str]:
+    """Length and digest of the parts as one sequence. Errors name a part by its keyword."""
+
+def stands_at(whole: TokenSequence, at: int, **parts: TokenSequence) -> bool:
+    """True if the parts, as one sequence, stand in `whole` at position `at`. Errors name a part by its keyword."""
+
+def copy_int_list(value: Any) -> list[int] | None:
+    """`value` copied to a new list if it is an exact list of exact ints, else None."""
+
+def copy_float_list(value: Any) -> list[float] | None:
+    """`value` copied to a new list if it is an exact list of exact floats, else None."""
+
+def int32_array(value: list[int]) -> npt.NDArray[np.int32] | None:
+    """`value` as an array if it is an exact list of exact ints between -2**30 and 2**30, else None."""
+
+def array_over(value: Any) -> npt.NDArray[Any] | None:
+    """The array that `value` is, or the zero-copy array over what it exports; None where it exports none.
+
+    Raises:
+        TypeError: Packed bytes (other than `bytes` itself), a masked array, or an export that fails.
+    """

@@ -1,0 +1,215 @@
+"""One served model call as a training record: `TokenEntry`."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tokenrecords import _fields, routes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOKEN_ENTRY_MIN_SCHEMA_VERSION = 1
+TOKEN_ENTRY_RECORD_SCHEMA_VERSION = 1
+
+TokenIds: TypeAlias = list[int] | npt.NDArray[np.integer[Any]]
+LogProbs: TypeAlias = list[float] | npt.NDArray[np.floating[Any]]
+
+_ID_FIELDS = ("prompt_token_ids", "generation_token_ids")
+
+
+class ParentResolutionStatus(enum.StrEnum):
+    """What is known about the earlier call that a call continues."""
+
+    ROOT = "root"  # it continues none
+    RESOLVED = "resolved"  # it continues `parent_call_id`, which was proven
+    UNRESOLVED = "unresolved"  # it continues something that was not captured
+
+
+class TokenEntry(BaseModel):
+    """The exact tokens of one served model call.
+
+    A field given an array keeps that array, without a copy; a list, tuple, set, range or iterator becomes a list.
+    Unknown fields are kept (`model_extra`). Assignment is not validated.
+
+    Attributes:
+        schema_version: Version of the record's layout; a newer one than this reader's is refused.
+        rollout_id: The training sample that the call belongs to.
+        model_call_id: The call.
+        model: The model's name as the server gave it.
+        prompt_token_ids: The exact ids that the engine ran on: a list, or an integer array of shape `(prompt,)`.
+        generation_token_ids: The sampled ids: a list, or an integer array of shape `(generation,)`.
+        generation_log_probs: Natural log of each sampled id's probability: a list, or a float16, float32 or float64
+            array of shape `(generation,)`. In JSON a non-finite value is the string "NaN", "Infinity" or "-Infinity".
+        routed_experts: Expert routes as the engine gave them. In JSON an array of shape `(tokens, layers, top_k)`
+            becomes an `nrlre1` string.
+        output_items: The response's content items, without token arrays.
+        token_item_index: The place in `output_items` of the item that carried the tokens.
+        response_id: The server's id of the response.
+        created_at: Seconds since the epoch.
+        parent_call_id: The earlier call whose cumulative sequence starts this prompt.
+        cum_len: Number of ids in prompt and generation of the full sequence.
+        digest: Digest of that sequence, see `compute_digest`.
+        parent_resolution: What is known about the parent; None where nobody decided.
+        continuation_fingerprint: Of the capturing service: what the call continues, by content.
+        continuation_context_len: Of the capturing service: length of that context.
+        continuation_context_digest: Of the capturing service: digest of that context.
+        parent_resolution_reason: Why the parent is unresolved.
+        fingerprint_version: Version of `continuation_fingerprint`.
+        prompt_is_delta: True if `prompt_token_ids` holds only what follows the parent's cumulative sequence.
+        prefix_requested: Of the capturing service: it asked the engine to continue a token prefix.
+        prefix_supplied: Of the capturing service: the engine was given that prefix.
+
+    Raises:
+        pydantic.ValidationError: A field of the wrong type or dtype, a newer or too old `schema_version`, generation
+            arrays of different length, a `token_item_index` outside `output_items`, or parent fields that contradict
+            each other.
+
+    >>> entry = TokenEntry(
+    ...     rollout_id="math-7", model_call_id="call-0",
+    ...     prompt_token_ids=np.array([1, 2], np.int32), generation_token_ids=[3], generation_log_probs=[-0.5],
+    ... )
+    >>> entry.prompt_token_ids
+    array([1, 2], dtype=int32)
+    >>> entry == entry.as_lists()
+    True
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    schema_version: int = TOKEN_ENTRY_RECORD_SCHEMA_VERSION
+    rollout_id: str
+    model_call_id: str
+    model: str = ""
+    prompt_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
+    generation_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
+    generation_log_probs: Annotated[LogProbs, _fields.LOG_PROBS]
+    routed_experts: Annotated[Any | None, routes.JSON_FIELD] = None
+    output_items: list[dict[Any, Any]] = Field(default_factory=list)
+    token_item_index: int | None = None
+    response_id: str | None = None
+    created_at: float = 0.0
+    parent_call_id: str | None = None
+    cum_len: int | None = None
+    digest: str | None = None
+    parent_resolution: ParentResolutionStatus | None = None
+    continuation_fingerprint: str = ""
+    continuation_context_len: int = 0
+    continuation_context_digest: str = ""
+    parent_resolution_reason: str = ""
+    fingerprint_version: int | None = None
+    prompt_is_delta: bool = False
+    prefix_requested: bool = False
+    prefix_supplied: bool = False
+
+    @model_validator(mode="after")
+    def _refuse_a_newer_record(self) -> Self:
+        check_entry(self)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Equal types and equal values, whatever holds them; NaN equals NaN in the same place."""
+        if not isinstance(other, TokenEntry):
+            return NotImplemented
+        return type(self) is type(other) and all(
+            _fields.same(mine, theirs)
+            for mine, theirs in (
+                (self.__dict__, other.__dict__),
+                (self.__pydantic_extra__, other.__pydantic_extra__),
+                (self.__pydantic_private__, other.__pydantic_private__),
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def as_lists(self) -> Self:
+        """A copy whose token ids and log-probs are lists of Python ints and floats; all else is shared.
+
+        >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=np.arange(2),
+        ...                    generation_token_ids=[], generation_log_probs=[])
+        >>> entry.as_lists().prompt_token_ids
+        [0, 1]
+        """
+        values = {name: getattr(self, name) for name in (*_ID_FIELDS, "generation_log_probs")}
+        return self._with({name: _fields.as_list(value) for name, value in values.items()})
+
+    def as_arrays(self, dtype: npt.DTypeLike | None = None) -> Self:
+        """A copy whose token ids and log-probs are arrays; all else is shared.
+
+        Args:
+            dtype: The integer dtype of the ids. Without it a list becomes the first of int32, int64 and uint64 that
+                holds its ids, and stays a list where none does (2**64, or a negative id beside 2**63); an array
+                stays as it is. Log-probs become float64, float arrays stay as they are.
+
+        Raises:
+            TypeError: `dtype` is no integer dtype.
+            ValueError: An id does not fit `dtype`; the message names field, position and id.
+
+        >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[7],
+        ...                    generation_token_ids=[], generation_log_probs=[])
+        >>> entry.as_arrays().prompt_token_ids
+        array([7], dtype=int32)
+        >>> entry.as_arrays("uint8").generation_token_ids
+        array([], dtype=uint8)
+        """
+        arrays: dict[str, Any] = {
+            name: _fields.as_id_array(getattr(self, name), name=name, dtype=dtype) for name in _ID_FIELDS
+        }
+        arrays["generation_log_probs"] = _fields.as_log_prob_array(self.generation_log_probs)
+        return self._with(arrays)
+
+    def _with(self, values: Mapping[str, Any]) -> Self:
+        # Not a way round validation: the values are those of the fields, in another container. Which fields were
+        # set must not change with the container.
+        copy = self.model_copy()
+        copy.__dict__.update(values)
+        return copy
+
+
+def check_entry(entry: TokenEntry) -> None:
+    """What the fields of a record must fulfil together; also after assignments, which pydantic does not check.
+
+    Raises:
+        ValueError: The first rule that is broken, with the values.
+    """
+    version = entry.schema_version
+    if version > TOKEN_ENTRY_RECORD_SCHEMA_VERSION:
+        raise ValueError(
+            f"schema_version is {version}, but this reader understands up to {TOKEN_ENTRY_RECORD_SCHEMA_VERSION}: "
+            "upgrade tokenrecords to read it"
+        )
+    if version < TOKEN_ENTRY_MIN_SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {version}, below the supported minimum {TOKEN_ENTRY_MIN_SCHEMA_VERSION}")
+    ids, log_probs = len(entry.generation_token_ids), len(entry.generation_log_probs)
+    if ids != log_probs:
+        raise ValueError(
+            f"generation_token_ids and generation_log_probs must have the same length, got {ids} and {log_probs}"
+        )
+    index, items = entry.token_item_index, len(entry.output_items)
+    if index is not None and not 0 <= index < items:
+        raise ValueError(f"token_item_index {index} is outside output_items, which has {items} items")
+    check_parent(entry.parent_resolution, entry.parent_call_id, is_delta=entry.prompt_is_delta)
+
+
+def check_parent(status: ParentResolutionStatus | None, parent_call_id: str | None, *, is_delta: bool) -> None:
+    """What `parent_resolution`, `parent_call_id` and `prompt_is_delta` must fulfil together.
+
+    Raises:
+        ValueError: The first rule that is broken, with the values.
+    """
+    if status == ParentResolutionStatus.RESOLVED:
+        if not parent_call_id:
+            raise ValueError(f"parent_resolution is 'resolved': it requires parent_call_id, got {parent_call_id!r}")
+    elif status is not None and parent_call_id is not None:
+        raise ValueError(f"parent_resolution is '{status}': it cannot carry parent_call_id, got {parent_call_id!r}")
+    elif is_delta:
+        given = None if status is None else str(status)
+        raise ValueError(
+            "a delta prompt can only be read through its parent: it needs parent_resolution 'resolved' and "
+            f"parent_call_id, got {given!r} and {parent_call_id!r}"
+        )

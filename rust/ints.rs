@@ -1,0 +1,141 @@
+//! Integer elements of any width, sign and byte order, widened to token ids.
+
+/// How an integer element is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Bytes an element.
+    pub width: Width,
+    /// True for two's complement, false for unsigned.
+    pub signed: bool,
+    /// True if the bytes stand in the order that is not this machine's own.
+    pub swapped: bool,
+}
+
+/// Bytes an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// 1 byte.
+    W1 = 1,
+    /// 2 bytes.
+    W2 = 2,
+    /// 4 bytes.
+    W4 = 4,
+    /// 8 bytes.
+    W8 = 8,
+}
+
+impl Width {
+    /// The width of `bytes` bytes, if there is one.
+    #[must_use]
+    pub fn new(bytes: usize) -> Option<Self> {
+        Some(match bytes {
+            1 => Self::W1,
+            2 => Self::W2,
+            4 => Self::W4,
+            8 => Self::W8,
+            _ => return None,
+        })
+    }
+}
+
+/// An element that is below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negative {
+    /// Its position.
+    pub index: usize,
+    /// Its value.
+    pub value: i64,
+}
+
+/// Widens the elements in `raw` to `out`; `raw` holds exactly as many as `out`.
+///
+/// # Errors
+/// The first element that is negative, by its position in `out`.
+pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
+    macro_rules! each {
+        ($($width:ident $signed:ty, $unsigned:ty;)*) => {
+            match (kind.width, kind.signed, kind.swapped) {
+                $(
+                    (Width::$width, false, false) => convert(raw, out, |b| u64::from(<$unsigned>::from_ne_bytes(b))),
+                    (Width::$width, false, true) => convert(raw, out, |b| u64::from(<$unsigned>::from_ne_bytes(b).swap_bytes())),
+                    (Width::$width, true, false) => convert(raw, out, |b| i64::from(<$signed>::from_ne_bytes(b)).cast_unsigned()),
+                    (Width::$width, true, true) => convert(raw, out, |b| i64::from(<$signed>::from_ne_bytes(b).swap_bytes()).cast_unsigned()),
+                )*
+            }
+        };
+    }
+    let seen = each! { W1 i8, u8; W2 i16, u16; W4 i32, u32; W8 i64, u64; };
+    // Sign extension carries the sign of every narrower element to bit 63, so one test serves the whole block.
+    if kind.signed && seen.cast_signed() < 0 {
+        let (index, id) = out.iter().enumerate().find(|(_, id)| id.cast_signed() < 0).expect("one was negative");
+        return Err(Negative { index, value: id.cast_signed() });
+    }
+    Ok(())
+}
+
+/// Converts each element and gives the bitwise or of the results. Without a branch in it, the loop becomes vector code.
+#[inline]
+fn convert<const N: usize>(raw: &[u8], out: &mut [u64], to_id: impl Fn([u8; N]) -> u64) -> u64 {
+    let (elements, rest) = raw.as_chunks::<N>();
+    assert!(elements.len() == out.len() && rest.is_empty(), "raw and out differ in length");
+    let mut seen = 0;
+    for (id, element) in out.iter_mut().zip(elements) {
+        *id = to_id(*element);
+        seen |= *id;
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(width: usize, signed: bool, swapped: bool) -> Kind {
+        Kind { width: Width::new(width).unwrap(), signed, swapped }
+    }
+
+    /// The low `width` bytes of `value`, in this machine's order or the other.
+    fn stored(value: i128, width: usize, swapped: bool) -> Vec<u8> {
+        let mut bytes = value.to_le_bytes()[..width].to_vec();
+        if cfg!(target_endian = "big") != swapped {
+            bytes.reverse();
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_kind_keeps_its_extremes() {
+        for width in [1, 2, 4, 8] {
+            for swapped in [false, true] {
+                let bits = 8 * u32::try_from(width).unwrap();
+                for (signed, most) in [(false, (1_i128 << bits) - 1), (true, (1_i128 << (bits - 1)) - 1)] {
+                    let values = [0, 1, 77, most - 1, most];
+                    let raw: Vec<u8> = values.iter().flat_map(|&v| stored(v, width, swapped)).collect();
+                    let mut out = [0; 5];
+                    widen(kind(width, signed, swapped), &raw, &mut out).unwrap();
+                    assert_eq!(out.map(i128::from), values, "{width} bytes, signed {signed}, swapped {swapped}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_negative_is_named() {
+        for width in [1, 2, 4, 8] {
+            for swapped in [false, true] {
+                let least = -(1_i128 << (8 * width - 1));
+                for value in [-1, -9, least] {
+                    let raw: Vec<u8> = [5, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
+                    let mut out = [0; 4];
+                    let found = widen(kind(width, true, swapped), &raw, &mut out);
+                    assert_eq!(found, Err(Negative { index: 1, value: i64::try_from(value).unwrap() }));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_widths_are_none() {
+        assert!([0, 3, 16].into_iter().all(|bytes| Width::new(bytes).is_none()));
+    }
+}

@@ -1,0 +1,162 @@
+//! Everything that knows Python: the extension module `tokenrecords._core`.
+
+mod array;
+mod errors;
+mod items;
+mod tokens;
+
+use pyo3::prelude::*;
+
+/// The native half of `tokenrecords`. Its documentation stands in `_core.pyi`.
+#[pymodule(gil_used = false)]
+mod _core {
+    use super::errors::Name;
+    use super::items;
+    use super::tokens::{Tokens, array_over as exported_array, digest_of, stands_in};
+    use crate::digest::Hash;
+    use crate::source::{Parts, Source};
+    use crate::wire;
+    use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
+    use pyo3::exceptions::{PyOverflowError, PyValueError};
+    use pyo3::prelude::*;
+    use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+    #[pymodule_export]
+    const DIGEST_VERSION: u8 = wire::VERSION;
+
+    #[pymodule_export]
+    const DEBUG: bool = cfg!(debug_assertions);
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("DIGEST_DOMAIN", PyBytes::new(module.py(), &wire::DOMAIN))?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Encode token ids in the wire format, digest version 1.
+    ///
+    /// One byte 1, the number of ids, then each id; number and ids as unsigned 64-bit big-endian integers.
+    ///
+    /// Args:
+    ///     token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte order
+    ///         and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence of integers.
+    ///
+    /// Returns:
+    ///     `9 + 8 * len(token_ids)` bytes.
+    ///
+    /// Raises:
+    ///     TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a float,
+    ///         bool or masked array), or an element is no integer.
+    ///     ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
+    ///
+    /// >>> encode_token_ids([1, 258]).hex(" ", 8)
+    /// '01 0000000000000002 0000000000000001 0000000000000102'
+    #[pyfunction]
+    fn encode_token_ids<'py>(token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let tokens = Tokens::new(Name::Argument("token_ids"), token_ids)?;
+        let len = wire::encoded_len(tokens.len()).ok_or_else(|| PyOverflowError::new_err("too many token ids"))?;
+        PyBytes::new_with(token_ids.py(), len, |out| wire::encode(&tokens, out))
+    }
+
+    /// Digest of a token sequence: SHA-256 in lowercase hex.
+    ///
+    /// Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the 15 bytes
+    /// alone.
+    ///
+    /// Args:
+    ///     token_ids: The ids, of the kinds that `encode_token_ids` takes.
+    ///
+    /// Raises:
+    ///     TypeError: As `encode_token_ids`.
+    ///     ValueError: As `encode_token_ids`.
+    ///
+    /// >>> compute_digest([0])
+    /// '0596efeb21b51ec6eb122c9e470703df19a095a7c5ccb96bf87df0ba2447ba59'
+    #[pyfunction]
+    fn compute_digest<'py>(token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        let tokens = Tokens::new(Name::Argument("token_ids"), token_ids)?;
+        Ok(hex(token_ids.py(), &digest_of(token_ids.py(), &[tokens])?))
+    }
+
+    /// Digest of the first `length` ids.
+    ///
+    /// Raises:
+    ///     ValueError: There are fewer; or as `compute_digest`.
+    #[pyfunction]
+    fn prefix_digest<'py>(token_ids: &Bound<'py, PyAny>, length: usize) -> PyResult<Bound<'py, PyString>> {
+        let tokens = Tokens::new(Name::Argument("token_ids"), token_ids)?;
+        if length > tokens.len() {
+            let message = format!("length is {length}, but token_ids has {} ids", tokens.len());
+            return Err(PyValueError::new_err(message));
+        }
+        let prefix = tokens.prefix(length);
+        Ok(hex(token_ids.py(), &digest_of(token_ids.py(), &[prefix])?))
+    }
+
+    /// Length and digest of the parts as one sequence. Errors name a part by its keyword.
+    #[pyfunction]
+    #[pyo3(signature = (**parts))]
+    fn joint_digest<'py>(
+        py: Python<'py>,
+        parts: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(usize, Bound<'py, PyString>)> {
+        let names = names(parts)?;
+        let parts = tokens(&names)?;
+        Ok((Parts(&parts).len(), hex(py, &digest_of(py, &parts)?)))
+    }
+
+    /// True if the parts, as one sequence, stand in `whole` at position `at`. Errors name a part by its keyword.
+    #[pyfunction]
+    #[pyo3(signature = (whole, at, **parts))]
+    fn stands_at<'py>(whole: &Bound<'py, PyAny>, at: usize, parts: Option<&Bound<'py, PyDict>>) -> PyResult<bool> {
+        let names = names(parts)?;
+        stands_in(whole.py(), &Tokens::new(Name::Argument("whole"), whole)?, at, &tokens(&names)?)
+    }
+
+    /// `value` copied to a new list if it is an exact list of exact ints, else None.
+    #[pyfunction]
+    fn copy_int_list<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
+        items::copy_if_all_ints(value)
+    }
+
+    /// `value` copied to a new list if it is an exact list of exact floats, else None.
+    #[pyfunction]
+    fn copy_float_list<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
+        items::copy_if_all_floats(value)
+    }
+
+    /// `value` as an array if it is an exact list of exact ints between -2**30 and 2**30, else None.
+    #[pyfunction]
+    fn int32_array<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyArray1<i32>>> {
+        items::small_ints(value).map(|ids| ids.into_pyarray(value.py()))
+    }
+
+    /// The array that `value` is, or the zero-copy array over what it exports; None where it exports none.
+    ///
+    /// Raises:
+    ///     TypeError: Packed bytes (other than `bytes` itself), a masked array, or an export that fails.
+    #[pyfunction]
+    fn array_over<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+        exported_array(Name::Argument("the value"), value)
+    }
+
+    fn names<'py>(parts: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        parts.map_or_else(
+            || Ok(Vec::new()),
+            |parts| parts.iter().map(|(name, part)| Ok((name.extract()?, part))).collect(),
+        )
+    }
+
+    fn tokens<'py, 'a>(parts: &'a [(String, Bound<'py, PyAny>)]) -> PyResult<Vec<Tokens<'py, 'a>>> {
+        parts.iter().map(|(name, part)| Tokens::new(Name::Argument(name), part)).collect()
+    }
+
+    fn hex<'py>(py: Python<'py>, hash: &Hash) -> Bound<'py, PyString> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        PyString::new(py, std::str::from_utf8(&text).expect("hex digits are ASCII"))
+    }
+}
