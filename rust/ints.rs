@@ -51,6 +51,9 @@ pub struct Negative {
 ///
 /// # Errors
 /// The first element that is negative, by its position in `out`.
+///
+/// # Panics
+/// If `raw` holds more or fewer elements than `out`.
 pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
     macro_rules! each {
         ($($width:ident $signed:ty, $unsigned:ty;)*) => {

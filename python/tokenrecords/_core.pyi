@@ -6,39 +6,56 @@ import numpy as np
 import numpy.typing as npt
 
 # What the functions take is decided at run time: no type says "integers, but not bytes".
-TokenSequence: TypeAlias = Any
+_TokenSequence: TypeAlias = Any
+
+__all__ = [
+    "DEBUG",
+    "DIGEST_DOMAIN",
+    "DIGEST_VERSION",
+    "__version__",
+    "array_over",
+    "compute_digest",
+    "copy_float_list",
+    "copy_int_list",
+    "encode_token_ids",
+    "int32_array",
+    "joint_digest",
+    "prefix_digest",
+    "stands_at",
+]
 
 DEBUG: Final[bool]
 DIGEST_DOMAIN: Final[bytes]
 DIGEST_VERSION: Final[int]
 __version__: Final[str]
 
-def encode_token_ids(token_ids: TokenSequence) -> bytes:
+def encode_token_ids(token_ids: _TokenSequence) -> bytes:
     """Encode token ids in the wire format, digest version 1.
 
     One byte 1, the number of ids, then each id; number and ids as unsigned 64-bit big-endian integers.
 
     Args:
-        token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte order
-            and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence of integers.
+        token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte
+            order and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence
+            of integers.
 
     Returns:
         `9 + 8 * len(token_ids)` bytes.
 
     Raises:
-        TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a float,
-            bool or masked array), or an element is no integer.
+        TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
+            float, bool or masked array), or an element is no integer.
         ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
 
     >>> encode_token_ids([1, 258]).hex(" ", 8)
     '01 0000000000000002 0000000000000001 0000000000000102'
     """
 
-def compute_digest(token_ids: TokenSequence) -> str:
+def compute_digest(token_ids: _TokenSequence) -> str:
     """Digest of a token sequence: SHA-256 in lowercase hex.
 
-    Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the 15 bytes
-    alone.
+    Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the
+    15 bytes alone.
 
     Args:
         token_ids: The ids, of the kinds that `encode_token_ids` takes.
@@ -51,18 +68,21 @@ def compute_digest(token_ids: TokenSequence) -> str:
     '0596efeb21b51ec6eb122c9e470703df19a095a7c5ccb96bf87df0ba2447ba59'
     """
 
-def prefix_digest(token_ids: TokenSequence, length: int) -> str:
+def prefix_digest(token_ids: _TokenSequence, length: int) -> str:
     """Digest of the first `length` ids.
 
     Raises:
         ValueError: There are fewer; or as `compute_digest`.
     """
 
-def joint_digest(**parts: TokenSequence) -> tuple[int, str]:
+def joint_digest(**parts: _TokenSequence) -> tuple[int, str]:
     """Length and digest of the parts as one sequence. Errors name a part by its keyword."""
 
-def stands_at(whole: TokenSequence, at: int, **parts: TokenSequence) -> bool:
-    """True if the parts, as one sequence, stand in `whole` at position `at`. Errors name a part by its keyword."""
+def stands_at(at: int, /, **sequences: _TokenSequence) -> bool:
+    """True if the later sequences, one after the other, stand in the first one at position `at`.
+
+    Errors name a sequence by its keyword.
+    """
 
 def copy_int_list(value: Any) -> list[int] | None:
     """`value` copied to a new list if it is an exact list of exact ints, else None."""

@@ -45,6 +45,8 @@ def cumulative_tokens(entry: TokenEntry) -> TokenIds:
 
 
 def _join(prompt: npt.NDArray[Any], generation: TokenIds) -> TokenIds:
+    if isinstance(generation, np.ndarray) and generation.dtype == prompt.dtype:
+        return np.concatenate((prompt, generation))
     tail = _fields.as_id_array(generation, name="generation_token_ids")
     if isinstance(tail, list):
         return [*prompt.tolist(), *tail]
@@ -118,7 +120,9 @@ def _measure(entry: TokenEntry, cumulative: Any) -> tuple[int, str]:
             f"cumulative and the ids of model call {entry.model_call_id!r} disagree: "
             f"it has {whole} ids, prompt and generation have {own}"
         )
-    if not _core.stands_at(cumulative, whole - own, prompt_token_ids=prompt, generation_token_ids=generation):
+    if not _core.stands_at(
+        whole - own, cumulative=cumulative, prompt_token_ids=prompt, generation_token_ids=generation
+    ):
         raise ValueError(
             f"cumulative and the ids of model call {entry.model_call_id!r} disagree: "
             "it must end with prompt_token_ids + generation_token_ids"
@@ -180,10 +184,10 @@ def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
     if call.prompt_is_delta:
         return _core.prefix_digest(entry.prompt_token_ids, length) == call.digest
     return _core.stands_at(
-        entry.prompt_token_ids,
         0,
-        prompt_token_ids=call.prompt_token_ids,
-        generation_token_ids=call.generation_token_ids,
+        prompt_token_ids=entry.prompt_token_ids,
+        parent_prompt_token_ids=call.prompt_token_ids,
+        parent_generation_token_ids=call.generation_token_ids,
     )
 
 
@@ -199,5 +203,5 @@ def _is_root(call: TokenEntry) -> bool:
 
 def _same_prompt(a: TokenEntry, b: TokenEntry) -> bool:
     return len(a.prompt_token_ids) == len(b.prompt_token_ids) and _core.stands_at(
-        a.prompt_token_ids, 0, prompt_token_ids=b.prompt_token_ids
+        0, prompt_token_ids=b.prompt_token_ids, parent_prompt_token_ids=a.prompt_token_ids
     )

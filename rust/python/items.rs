@@ -122,7 +122,7 @@ impl<'py> Items<'py> for Bound<'py, PyTuple> {
 #[inline]
 #[cfg(all(Py_3_12, not(Py_3_16), not(PyPy), not(GraalPy)))]
 fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
-    /// `_PyLongValue` of CPython 3.12 to 3.15 (`Include/cpython/longintrepr.h`).
+    /// A `PyLongObject` of `CPython` 3.12 to 3.15 (`Include/cpython/longintrepr.h`).
     #[repr(C)]
     struct Long {
         object: ffi::PyObject,
@@ -146,7 +146,7 @@ fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
 #[inline]
 #[cfg(all(not(Py_3_12), not(PyPy), not(GraalPy)))]
 fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
-    /// `struct _longobject` of CPython 3.11 (`Include/cpython/longintrepr.h`).
+    /// The `_longobject` of `CPython` 3.11 (`Include/cpython/longintrepr.h`).
     #[repr(C)]
     struct Long {
         object: ffi::PyVarObject,

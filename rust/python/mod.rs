@@ -1,5 +1,7 @@
 //! Everything that knows Python: the extension module `tokenrecords._core`.
 
+#![allow(clippy::doc_markdown, reason = "the docs of Python functions are docstrings")]
+
 mod array;
 mod errors;
 mod items;
@@ -17,7 +19,7 @@ mod _core {
     use crate::source::{Parts, Source};
     use crate::wire;
     use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
-    use pyo3::exceptions::{PyOverflowError, PyValueError};
+    use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -38,15 +40,16 @@ mod _core {
     /// One byte 1, the number of ids, then each id; number and ids as unsigned 64-bit big-endian integers.
     ///
     /// Args:
-    ///     token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte order
-    ///         and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence of integers.
+    ///     token_ids: The ids, 0 to 2**64 - 1: a list or tuple; a one-dimensional integer array of any dtype, byte
+    ///         order and stride; anything with the buffer protocol, `__array__` or DLPack on the CPU; another sequence
+    ///         of integers.
     ///
     /// Returns:
     ///     `9 + 8 * len(token_ids)` bytes.
     ///
     /// Raises:
-    ///     TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a float,
-    ///         bool or masked array), or an element is no integer.
+    ///     TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
+    ///         float, bool or masked array), or an element is no integer.
     ///     ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
     ///
     /// >>> encode_token_ids([1, 258]).hex(" ", 8)
@@ -60,8 +63,8 @@ mod _core {
 
     /// Digest of a token sequence: SHA-256 in lowercase hex.
     ///
-    /// Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the 15 bytes
-    /// alone.
+    /// Hashed are the 15 bytes `nemo-gym-tokens` and the encoding of `encode_token_ids`; for the empty sequence the
+    /// 15 bytes alone.
     ///
     /// Args:
     ///     token_ids: The ids, of the kinds that `encode_token_ids` takes.
@@ -105,12 +108,17 @@ mod _core {
         Ok((Parts(&parts).len(), hex(py, &digest_of(py, &parts)?)))
     }
 
-    /// True if the parts, as one sequence, stand in `whole` at position `at`. Errors name a part by its keyword.
+    /// True if the later sequences, one after the other, stand in the first one at position `at`.
+    ///
+    /// Errors name a sequence by its keyword.
     #[pyfunction]
-    #[pyo3(signature = (whole, at, **parts))]
-    fn stands_at<'py>(whole: &Bound<'py, PyAny>, at: usize, parts: Option<&Bound<'py, PyDict>>) -> PyResult<bool> {
-        let names = names(parts)?;
-        stands_in(whole.py(), &Tokens::new(Name::Argument("whole"), whole)?, at, &tokens(&names)?)
+    #[pyo3(signature = (at, /, **sequences))]
+    fn stands_at(py: Python<'_>, at: usize, sequences: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
+        let names = names(sequences)?;
+        match tokens(&names)?.split_first() {
+            Some((whole, parts)) => stands_in(py, whole, at, parts),
+            None => Err(PyTypeError::new_err("stands_at needs a sequence to look in")),
+        }
     }
 
     /// `value` copied to a new list if it is an exact list of exact ints, else None.

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMapping, PyMemoryView, PySequence, PyString, PyTuple, PyType};
 
-/// Hashing more bytes than this releases the GIL: the threshold of CPython's hashlib (`HASHLIB_GIL_MINSIZE`).
+/// Hashing more bytes than this releases the GIL: the threshold of Python's hashlib (`HASHLIB_GIL_MINSIZE`).
 const GIL_MIN_SIZE: usize = 2_048;
 
 /// A sequence of token ids from Python, under the name that error messages give it.

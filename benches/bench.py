@@ -1,0 +1,146 @@
+"""Compares tokenrecords with the module that it replaces, with numpy + hashlib, and with SHA-256 over ready bytes.
+
+python benches/bench.py [--smoke] [section ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from functools import partial
+
+import numpy as np
+import pydantic
+import tokenrecords
+from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
+from reference import load_reference
+from tokenrecords import TokenEntry, compute_digest, cumulative_tokens, encode_token_ids, stamp_lineage
+
+SIZES = (16, 1_024, 32_768, 131_072)
+DOMAIN = b"nemo-gym-tokens"
+REFERENCE = load_reference()
+
+
+def random_ids(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 151_936, n, np.int32)
+
+
+def numpy_encode(ids: np.ndarray) -> bytes:
+    """The best that numpy and the standard library do."""
+    return b"\1" + len(ids).to_bytes(8, "big") + ids.astype(">u8").tobytes()
+
+
+def numpy_digest(ids: np.ndarray) -> str:
+    digest = hashlib.sha256(DOMAIN + b"\1" + len(ids).to_bytes(8, "big"))
+    digest.update(ids.astype(">u8"))
+    return digest.hexdigest()
+
+
+def digests(effort: Effort) -> None:
+    table = Table(
+        "compute_digest: time, as a multiple of SHA-256 over ready bytes",
+        ["ids", "list", "int32 array", "reference (list)", "numpy + hashlib (int32)"],
+    )
+    for n in SIZES:
+        ids = random_ids(n)
+        listed = ids.tolist()
+        ready = DOMAIN + numpy_encode(ids)
+        times = measure(
+            effort,
+            {
+                "bound": lambda ready=ready: hashlib.sha256(ready).hexdigest(),
+                "list": partial(compute_digest, listed),
+                "array": partial(compute_digest, ids),
+                "reference": REFERENCE and partial(REFERENCE.compute_digest, listed),
+                "numpy": partial(numpy_digest, ids),
+            },
+        )
+        bound = times.pop("bound")
+        table.row(f"{n:,}", *(ratio(seconds, bound) for seconds in times.values()))
+
+
+def functions(effort: Effort) -> None:
+    table = Table(
+        "Each function: how many times faster than the reference (on lists)",
+        ["function", "ids", "list", "int32 array", "array against numpy"],
+    )
+    for n in SIZES:
+        ids = random_ids(n)
+        listed = ids.tolist()
+        times = measure(
+            effort,
+            {
+                "list": partial(encode_token_ids, listed),
+                "array": partial(encode_token_ids, ids),
+                "reference": REFERENCE and partial(REFERENCE.encode_token_ids, listed),
+                "numpy": partial(numpy_encode, ids),
+            },
+        )
+        _functions_row(table, "encode_token_ids", n, times)
+    for n in SIZES:
+        parts = _parts(n)
+        entries = [TokenEntry(**parts["list"]), TokenEntry(**parts["array"])]
+        theirs = REFERENCE and REFERENCE.TokenEntry(**parts["list"])
+        prompt, generation = parts["array"]["prompt_token_ids"], parts["array"]["generation_token_ids"]
+        times = measure(
+            effort,
+            {
+                "list": partial(cumulative_tokens, entries[0]),
+                "array": partial(cumulative_tokens, entries[1]),
+                "reference": theirs and partial(REFERENCE.cumulative_tokens, theirs),
+                "numpy": partial(np.concatenate, (prompt, generation)),
+            },
+            same=lambda a, b: list(a) == list(b),
+        )
+        _functions_row(table, "cumulative_tokens", n, times)
+        times = measure(
+            effort,
+            {
+                "list": lambda entry=entries[0]: stamp_lineage(entry, None).digest,
+                "array": lambda entry=entries[1]: stamp_lineage(entry, None).digest,
+                "reference": theirs and (lambda entry=theirs: REFERENCE.stamp_lineage(entry, None).digest),
+                "numpy": lambda p=prompt, g=generation: numpy_digest(np.concatenate((p, g))),
+            },
+        )
+        _functions_row(table, "stamp_lineage", n, times)
+        times = measure(
+            effort,
+            {
+                "list": lambda parts=parts: TokenEntry(**parts["list"]),
+                "array": lambda parts=parts: TokenEntry(**parts["array"]),
+                "reference": REFERENCE and (lambda parts=parts: REFERENCE.TokenEntry(**parts["list"])),
+                "numpy": None,
+            },
+            same=lambda a, b: a.model_dump_json() == b.model_dump_json(),
+        )
+        _functions_row(table, "TokenEntry(...)", n, times)
+
+
+def _functions_row(table: Table, name: str, n: int, times: dict[str, float | None]) -> None:
+    ours = (ratio(times["reference"], times[kind]) for kind in ("list", "array"))
+    table.row(name, f"{n:,}", *ours, ratio(times["numpy"], times["array"]))
+
+
+def _parts(n: int) -> dict[str, dict[str, object]]:
+    """Fields of an entry of n prompt ids and n // 32 generated ones, as lists and as arrays."""
+    ids = {"prompt_token_ids": random_ids(n), "generation_token_ids": random_ids(n // 32, seed=1)}
+    arrays = {**ids, "generation_log_probs": -np.random.default_rng(2).random(n // 32)}
+    names = {"rollout_id": "r", "model_call_id": "c"}
+    return {"array": {**names, **arrays}, "list": {**names, **{k: v.tolist() for k, v in arrays.items()}}}
+
+
+SECTIONS = {"digests": digests, "functions": functions}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="each way once, to see that everything runs")
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="default: all")
+    arguments = parser.parse_args()
+    print(f"tokenrecords {tokenrecords.__version__}, pydantic {pydantic.VERSION}; {machine()}")
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](SMOKE if arguments.smoke else FULL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Capture: files of served responses to files of records, one for each rollout."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from tokenrecords.entry import ParentResolutionStatus, TokenEntry
+from tokenrecords.lineage import resolve_parent, stamp_lineage
+from tokenrecords.payloads import extract_token_fields, response_to_output_items, strip_token_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+_ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
+_SUFFIX = ".tokens.jsonl"
+_MAX_NAME = 255  # bytes of a file name, on every file system in use
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that could not be captured."""
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+@dataclass
+class Capture:
+    """The calls captured so far, by rollout and in the order of capture.
+
+    Args:
+        earlier: Gives the records that a rollout has already, when the first of its calls comes.
+    """
+
+    earlier: Callable[[str], Iterable[TokenEntry]]
+    new: dict[str, list[TokenEntry]] = field(default_factory=dict)
+    bad: list[BadLine] = field(default_factory=list)
+    _calls: dict[str, dict[str, TokenEntry]] = field(default_factory=dict)
+
+    def read(self, lines: Iterable[bytes], path: str) -> Iterator[int]:
+        """Capture the lines of a file; yields the bytes of each, for a progress bar."""
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    self._add(from_json(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
+                except ValueError as error:
+                    self.bad.append(BadLine(path, number, reason(error)))
+            yield len(line)
+
+    def _add(self, row: Any) -> None:
+        if not isinstance(row, dict):
+            raise ValueError(f"an object is needed, got {type(row).__name__}")
+        rollout_id = check_rollout_id(_required(row, "rollout_id", str))
+        if rollout_id not in self._calls:
+            self._calls[rollout_id] = {call.model_call_id: call for call in self.earlier(rollout_id)}
+        calls = self._calls[rollout_id]
+        entry = _entry(row)
+        known = calls.get(entry.model_call_id)
+        if known is None:
+            _stamp(entry, row, calls.values())
+            calls[entry.model_call_id] = entry
+            self.new.setdefault(rollout_id, []).append(entry)
+        elif not _same_tokens(known, entry):
+            raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
+
+
+def record_path(directory: Path, rollout_id: str) -> Path:
+    """The file of a rollout's records."""
+    return directory / f"{check_rollout_id(rollout_id)}{_SUFFIX}"
+
+
+def check_rollout_id(rollout_id: str) -> str:
+    """The id, if it can name a file and can't leave its directory.
+
+    Raises:
+        ValueError: It has other characters than letters, digits, `.`, `_` and `-`, is `.` or `..`, or too long.
+    """
+    if not _ROLLOUT_ID.fullmatch(rollout_id) or rollout_id in {".", ".."}:
+        raise ValueError(f"rollout_id {rollout_id!r} can't name a file: letters, digits, '.', '_' and '-' can")
+    if len(rollout_id) + len(_SUFFIX) > _MAX_NAME:
+        raise ValueError(f"rollout_id is too long for a file name: {len(rollout_id)} characters")
+    return rollout_id
+
+
+def reason(error: ValueError) -> str:
+    """One line that says what is wrong."""
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            "".join(f"{part}: " for part in fault["loc"]) + fault["msg"].removeprefix("Value error, ")
+            for fault in error.errors()
+        )
+    return str(error)
+
+
+def _required(row: dict[str, Any], name: str, kind: type) -> Any:
+    if name not in row:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(row[name], kind):
+        raise ValueError(f"{name} is {type(row[name]).__name__}, {kind.__name__} is needed")
+    return row[name]
+
+
+def _entry(row: dict[str, Any]) -> TokenEntry:
+    response = _required(row, "response", dict)
+    tokens = extract_token_fields(response)
+    if tokens is None:
+        raise ValueError("the response carries no token fields")
+    items, index = strip_token_fields(response_to_output_items(response))
+    return TokenEntry(
+        rollout_id=row["rollout_id"],
+        model_call_id=_required(row, "model_call_id", str),
+        model=response.get("model") or "",
+        output_items=items,
+        token_item_index=index,
+        response_id=response.get("id"),
+        created_at=response.get("created_at") or response.get("created") or time.time(),
+        **tokens,
+    ).as_arrays()
+
+
+def _stamp(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry]) -> None:
+    parent: str | None
+    if "parent_call_id" in row and row["parent_call_id"] is None:
+        parent, status, why = None, ParentResolutionStatus.ROOT, ""
+    else:
+        if "parent_call_id" in row:
+            entry.parent_call_id = _required(row, "parent_call_id", str)
+        parent, status, why = resolve_parent(entry, earlier)
+    stamp_lineage(entry, parent, status)
+    entry.parent_resolution_reason = why
+
+
+def _same_tokens(a: TokenEntry, b: TokenEntry) -> bool:
+    names = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+    return a.model_copy(update={name: getattr(b, name) for name in names}) == a
