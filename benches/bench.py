@@ -14,7 +14,14 @@ import pydantic
 import tokenrecords
 from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
 from reference import load_reference
-from tokenrecords import TokenEntry, compute_digest, cumulative_tokens, encode_token_ids, stamp_lineage
+from tokenrecords import (
+    TokenEntry,
+    compute_digest,
+    compute_digests,
+    cumulative_tokens,
+    encode_token_ids,
+    stamp_lineage,
+)
 
 SIZES = (16, 1_024, 32_768, 131_072)
 DOMAIN = b"nemo-gym-tokens"
@@ -57,6 +64,40 @@ def digests(effort: Effort) -> None:
         )
         bound = times.pop("bound")
         table.row(f"{n:,}", *(ratio(seconds, bound) for seconds in times.values()))
+
+
+def batches(effort: Effort) -> None:
+    table = Table(
+        "compute_digests: how many times faster than a loop over the sequences, one by one",
+        [
+            "sequences x ids",
+            "SHA-256 over ready bytes, 1 thread",
+            "2 threads",
+            "numpy + hashlib, 1 thread",
+            "reference, default threads: arrays",
+            "lists",
+        ],
+    )
+    ragged = np.random.default_rng(3).integers(3, 40_000, 64).tolist()
+    shapes = {"64 x 512": [512] * 64, "256 x 4,096": [4_096] * 256, "32 x 32,768": [32_768] * 32}
+    for name, lengths in {**shapes, "64 x 3 to 40,000": ragged}.items():
+        arrays = [random_ids(n, seed) for seed, n in enumerate(lengths)]
+        lists = [ids.tolist() for ids in arrays]
+        ready = [DOMAIN + numpy_encode(ids) for ids in arrays]
+        times = measure(
+            effort,
+            {
+                "bound": lambda ready=ready: [hashlib.sha256(data).hexdigest() for data in ready],
+                "one": partial(compute_digests, arrays, threads=1),
+                "two": partial(compute_digests, arrays, threads=2),
+                "numpy": lambda arrays=arrays: [numpy_digest(ids) for ids in arrays],
+                "reference": REFERENCE and (lambda lists=lists: [REFERENCE.compute_digest(ids) for ids in lists]),
+                "arrays": partial(compute_digests, arrays),
+                "lists": partial(compute_digests, lists),
+            },
+        )
+        pairs = [("bound", "one"), ("bound", "two"), ("numpy", "one"), ("reference", "arrays"), ("reference", "lists")]
+        table.row(name, *(ratio(times[other], times[ours]) for other, ours in pairs))
 
 
 def functions(effort: Effort) -> None:
@@ -129,7 +170,7 @@ def _parts(n: int) -> dict[str, dict[str, object]]:
     return {"array": {**names, **arrays}, "list": {**names, **{k: v.tolist() for k, v in arrays.items()}}}
 
 
-SECTIONS = {"digests": digests, "functions": functions}
+SECTIONS = {"digests": digests, "batches": batches, "functions": functions}
 
 
 def main() -> None:

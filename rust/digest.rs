@@ -1,8 +1,12 @@
 //! The digest of one sequence.
 
-use crate::source::{CHUNK, Source};
-use crate::wire;
-use sha2::{Digest, Sha256};
+use crate::lanes::backend::{Backend, States};
+use crate::source::Source;
+use crate::words::Words;
+
+/// The most blocks that are filled before they are compressed: enough to make
+/// the cost of a call small, few enough to stay in the L1 cache.
+const RUN: usize = 32;
 
 /// A SHA-256 value.
 pub type Hash = [u8; 32];
@@ -12,21 +16,24 @@ pub type Hash = [u8; 32];
 /// # Errors
 /// The first element that is no token id.
 pub fn digest<S: Source + ?Sized>(source: &S) -> Result<Hash, S::Error> {
-    let mut hash = Sha256::new_with_prefix(wire::DOMAIN);
-    let len = source.len();
-    if len > 0 {
-        hash.update([wire::VERSION]);
-        hash.update((len as u64).to_be_bytes());
+    digest_by(Backend::detect(), source)
+}
+
+/// The same by a given back end.
+///
+/// The processor fills the next run while it still waits for the rounds of the
+/// current one: the two depend on each other only through the buffer, and a
+/// lone lane leaves most execution units idle.
+fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S::Error> {
+    let mut words = Words::new(source);
+    let mut states = States::new();
+    let mut run = [[0; 8]; RUN];
+    while words.left() > 0 {
+        let count = backend.inside(
+            #[inline(always)]
+            || words.fill(&mut run),
+        )?;
+        backend.compress(&mut states, &[&run[..count]]);
     }
-    let mut ids = [0; CHUNK];
-    let mut bytes = [0; 8 * CHUNK];
-    for at in (0..len).step_by(CHUNK) {
-        let ids = &mut ids[..CHUNK.min(len - at)];
-        source.read(at, ids)?;
-        for (to, id) in bytes.chunks_exact_mut(8).zip(&*ids) {
-            to.copy_from_slice(&id.to_be_bytes());
-        }
-        hash.update(&bytes[..8 * ids.len()]);
-    }
-    Ok(hash.finalize().into())
+    Ok(states.digest(0))
 }

@@ -47,14 +47,12 @@ pub struct Negative {
     pub value: i64,
 }
 
-/// Widens the elements in `raw` to `out`; `raw` holds exactly as many as `out`.
-///
-/// # Errors
-/// The first element that is negative, by its position in `out`.
+/// Widens the elements in `raw` to 64-bit words in `out`, a negative one to its two's complement; `raw` holds exactly
+/// as many as `out`. Gives the bitwise or of the words.
 ///
 /// # Panics
 /// If `raw` holds more or fewer elements than `out`.
-pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
+pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> u64 {
     macro_rules! each {
         ($($width:ident $signed:ty, $unsigned:ty;)*) => {
             match (kind.width, kind.signed, kind.swapped) {
@@ -67,7 +65,18 @@ pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
             }
         };
     }
-    let seen = each! { W1 i8, u8; W2 i16, u16; W4 i32, u32; W8 i64, u64; };
+    each! { W1 i8, u8; W2 i16, u16; W4 i32, u32; W8 i64, u64; }
+}
+
+/// Widens as [`widen`] does, and refuses negative elements.
+///
+/// # Errors
+/// The first element that is negative, by its position in `out`.
+///
+/// # Panics
+/// As [`widen`].
+pub fn widen_ids(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
+    let seen = widen(kind, raw, out);
     // Sign extension carries the sign of every narrower element to bit 63, so one test serves the whole block.
     if kind.signed && seen.cast_signed() < 0 {
         let (index, id) = out.iter().enumerate().find(|(_, id)| id.cast_signed() < 0).expect("one was negative");
@@ -115,7 +124,7 @@ mod tests {
                     let values = [0, 1, 77, most - 1, most];
                     let raw: Vec<u8> = values.iter().flat_map(|&v| stored(v, width, swapped)).collect();
                     let mut out = [0; 5];
-                    widen(kind(width, signed, swapped), &raw, &mut out).unwrap();
+                    widen_ids(kind(width, signed, swapped), &raw, &mut out).unwrap();
                     assert_eq!(out.map(i128::from), values, "{width} bytes, signed {signed}, swapped {swapped}");
                 }
             }
@@ -130,8 +139,10 @@ mod tests {
                 for value in [-1, -9, least] {
                     let raw: Vec<u8> = [5, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
                     let mut out = [0; 4];
-                    let found = widen(kind(width, true, swapped), &raw, &mut out);
+                    let found = widen_ids(kind(width, true, swapped), &raw, &mut out);
                     assert_eq!(found, Err(Negative { index: 1, value: i64::try_from(value).unwrap() }));
+                    widen(kind(width, true, swapped), &raw, &mut out);
+                    assert_eq!(out.map(|word| i128::from(word.cast_signed())), [5, value, 6, -2]);
                 }
             }
         }

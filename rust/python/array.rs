@@ -1,7 +1,7 @@
 //! Token ids in the memory of a numpy array. Unsafe: this file reads that memory.
 #![allow(unsafe_code)]
 
-use crate::ints::{Kind, Negative, Width, widen};
+use crate::ints::{Kind, Negative, Width, widen, widen_ids};
 use crate::source::{CHUNK, Source};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -43,13 +43,30 @@ impl ArrayView {
         Some(Self { data: data.cast_const().cast(), len, stride, kind })
     }
 
-    /// The first `len` ids; all of them if there are fewer.
-    pub fn prefix(self, len: usize) -> Self {
-        Self { len: len.min(self.len), ..self }
+    /// The ids from `start` to before `end`, as far as there are any.
+    pub fn piece(self, start: usize, end: usize) -> Self {
+        let end = end.min(self.len);
+        let start = start.min(end);
+        // An address that is never read where the piece is empty, hence the wrapping arithmetic.
+        let data = self.data.wrapping_offset(start.cast_signed().wrapping_mul(self.stride));
+        Self { data, len: end - start, ..self }
     }
 
-    /// Copies elements `at..at + out.len()` to `out`, at most `CHUNK` of them.
-    fn read_chunk(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
+    /// Writes the integers from `at` on to `out`, a negative one as its two's complement.
+    pub fn read_words(&self, at: usize, out: &mut [u64]) {
+        for (start, piece) in (at..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            self.read_chunk(start, piece, widen);
+        }
+    }
+
+    /// True if the dtype has a sign.
+    pub fn is_signed(&self) -> bool {
+        self.kind.signed
+    }
+
+    /// Copies elements `at..at + out.len()`, at most `CHUNK` of them, and lets `widen` write them to `out`.
+    #[inline]
+    fn read_chunk<T>(&self, at: usize, out: &mut [u64], widen: impl Fn(Kind, &[u8], &mut [u64]) -> T) -> T {
         assert!(out.len() <= CHUNK && at + out.len() <= self.len, "read past the end of the array");
         let width = self.kind.width as usize;
         let mut block = [MaybeUninit::<u8>::uninit(); 8 * CHUNK];
@@ -77,7 +94,7 @@ impl ArrayView {
         let private = black_box(private);
         // SAFETY: the first `width * out.len()` bytes of `block` were written above, and `block` outlives the slice.
         let raw = unsafe { std::slice::from_raw_parts(private, width * out.len()) };
-        widen(self.kind, raw, out).map_err(|found| Negative { index: at + found.index, ..found })
+        widen(self.kind, raw, out)
     }
 }
 
@@ -90,7 +107,8 @@ impl Source for ArrayView {
 
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
         for (start, piece) in (at..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
-            self.read_chunk(start, piece)?;
+            self.read_chunk(start, piece, widen_ids)
+                .map_err(|found| Negative { index: start + found.index, ..found })?;
         }
         Ok(())
     }

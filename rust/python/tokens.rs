@@ -33,7 +33,7 @@ enum Ids<'py> {
 }
 
 /// The array whose memory a view reads: never used, only kept.
-type Owner<'py> = Bound<'py, PyUntypedArray>;
+pub type Owner<'py> = Bound<'py, PyUntypedArray>;
 
 impl<'py, 'a> Tokens<'py, 'a> {
     /// The ids in `object`, by the fastest way for its kind.
@@ -50,20 +50,30 @@ impl<'py, 'a> Tokens<'py, 'a> {
         Ok(Self { name, ids })
     }
 
-    /// The first `len` ids; all of them if there are fewer.
-    pub fn prefix(self, len: usize) -> Self {
+    /// The ids from `start` to before `end`, as far as there are any.
+    pub fn piece(self, start: usize, end: usize) -> Self {
         let ids = match self.ids {
-            Ids::Array(view, owner) => Ids::Array(view.prefix(len), owner),
-            Ids::List(list) => Ids::List(list.get_slice(0, len)),
-            Ids::Tuple(tuple) => Ids::Tuple(tuple.get_slice(0, len)),
+            Ids::Array(view, owner) => Ids::Array(view.piece(start, end), owner),
+            Ids::List(list) => Ids::List(list.get_slice(start, end)),
+            Ids::Tuple(tuple) => Ids::Tuple(tuple.get_slice(start, end)),
         };
         Self { ids, ..self }
     }
 
+    /// The same ids under another name.
+    pub fn named(self, name: Name<'a>) -> Self {
+        Self { name, ..self }
+    }
+
     /// The view, where the ids stand in the memory of an array.
     pub fn view(&self) -> Option<&ArrayView> {
+        self.view_and_owner().map(|(view, _)| view)
+    }
+
+    /// The view and the array whose memory it reads.
+    pub fn view_and_owner(&self) -> Option<(&ArrayView, &Owner<'py>)> {
         match &self.ids {
-            Ids::Array(view, _) => Some(view),
+            Ids::Array(view, owner) => Some((view, owner)),
             _ => None,
         }
     }

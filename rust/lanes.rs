@@ -1,0 +1,129 @@
+//! The digests of many sequences: several at once on one core, then threads.
+//!
+//! A lane is a sequence being hashed. Every thread keeps as many lanes as its
+//! back end likes and advances them together; a lane that ends takes the next
+//! sequence from a queue that all threads share, longest sequence first, so
+//! that lanes and threads come to their end at about the same time.
+
+pub mod backend;
+mod portable;
+mod worker;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::cmp::Reverse;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use backend::Backend;
+use worker::{Job, Outcome};
+
+use crate::source::Source;
+use crate::words;
+
+/// The work that a further thread must find to be worth its start, in blocks
+/// (about 50 microseconds).
+const BLOCKS_PER_THREAD: usize = 1 << 11;
+
+/// The time between two questions whether to keep going, while other threads
+/// still work.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Why there are no digests.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stopped<E> {
+    /// A source refused an element.
+    Fault {
+        /// The position of the source: the lowest of all faulty ones.
+        index: usize,
+        /// What the source said.
+        error: E,
+    },
+    /// The caller did not want to keep going.
+    Cancelled,
+}
+
+/// The digests of `sources`, in their order, by at most `threads` threads, of
+/// which the calling one is the first.
+///
+/// `keep_going` is asked on the calling thread every few milliseconds; when it
+/// answers `false` the work is given up.
+///
+/// # Errors
+///
+/// A source refuses an element, or `keep_going` answered `false`.
+pub fn digest_many<S: Source + Sync>(
+    sources: &[S],
+    threads: usize,
+    keep_going: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<[u8; 32]>, Stopped<S::Error>>
+where
+    S::Error: Send,
+{
+    let blocks = sources.iter().map(|source| words::blocks(source.len())).sum::<usize>();
+    let threads = threads.min(blocks / BLOCKS_PER_THREAD);
+    digest_by(Backend::detect(), sources, threads, keep_going)
+}
+
+/// The same by a given back end and number of threads.
+fn digest_by<S: Source + Sync>(
+    backend: Backend,
+    sources: &[S],
+    threads: usize,
+    keep_going: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<[u8; 32]>, Stopped<S::Error>>
+where
+    S::Error: Send,
+{
+    let threads = threads.clamp(1, sources.len().max(1));
+    let width = backend.width().min(sources.len().div_ceil(threads));
+    let mut order: Vec<_> = (0..sources.len()).collect();
+    order.sort_by_key(|&index| Reverse(sources[index].len()));
+    let job = Job::new(backend, width, sources, order);
+
+    let mut digests = vec![[0; 32]; sources.len()];
+    let mut fault: Option<(usize, S::Error)> = None;
+    let mut collect = |outcome: Outcome<S::Error>| {
+        for (index, digest) in outcome.digests {
+            digests[index] = digest;
+        }
+        // Each thread ends with its lowest fault; keep the lowest of these.
+        if let Some(new) = outcome.fault
+            && fault.as_ref().is_none_or(|old| new.0 < old.0)
+        {
+            fault = Some(new);
+        }
+    };
+    let mut cancelled = false;
+    let mut poll = || {
+        if !cancelled && !keep_going() {
+            cancelled = true;
+            job.cancel();
+        }
+    };
+
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 1..threads {
+            let (sender, job) = (sender.clone(), &job);
+            // The receiver outlives all senders, so a send cannot fail.
+            scope.spawn(move || drop(sender.send(job.work(|| ()))));
+        }
+        drop(sender);
+        collect(job.work(&mut poll));
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(outcome) => collect(outcome),
+                Err(RecvTimeoutError::Timeout) => poll(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    });
+
+    match fault {
+        _ if cancelled => Err(Stopped::Cancelled),
+        Some((index, error)) => Err(Stopped::Fault { index, error }),
+        None => Ok(digests),
+    }
+}

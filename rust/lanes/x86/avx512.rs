@@ -1,0 +1,154 @@
+//! The AVX-512 kernel: sixteen lanes, one in each 32-bit element of a vector.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512,
+    _mm512_shuffle_i32x4, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+};
+
+use super::K;
+use crate::lanes::backend::{LANES, States};
+use crate::words::Block;
+
+/// Truth table of `a ^ b ^ c`.
+const XOR: i32 = 0x96;
+
+/// Truth table of `if a { b } else { c }`.
+const CHOOSE: i32 = 0xCA;
+
+/// Truth table of the majority of three.
+const MAJORITY: i32 = 0xE8;
+
+/// Compresses the blocks of each run, all of one length. The lanes without a run
+/// repeat the last one and come to a state that means nothing.
+#[target_feature(enable = "avx512f")]
+pub fn compress(states: &mut States, runs: &[&[Block]]) {
+    let Some(last) = runs.last() else { return };
+    let mut state = [_mm512_setzero_si512(); 8];
+    for (vector, words) in state.iter_mut().zip(&states.0) {
+        *vector = load_state(words);
+    }
+    for block in 0..last.len() {
+        let mut rows = [_mm512_setzero_si512(); LANES];
+        for (lane, row) in rows.iter_mut().enumerate() {
+            *row = load_block(&runs.get(lane).unwrap_or(last)[block]);
+        }
+        let old = state;
+        rounds(&mut state, transpose(rows));
+        for (new, old) in state.iter_mut().zip(old) {
+            *new = _mm512_add_epi32(*new, old);
+        }
+    }
+    for (words, vector) in states.0.iter_mut().zip(state) {
+        store_state(words, vector);
+    }
+}
+
+/// The 64 rounds of one block, whose message words come in ring `words`.
+#[target_feature(enable = "avx512f")]
+fn rounds(state: &mut [__m512i; 8], mut words: [__m512i; 16]) {
+    // The variables a to h do not move: from round to round their names do.
+    macro_rules! round {
+        ($k:ident, $i:literal) => {
+            let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(|name| (name + 16 - $i) % 8);
+            let k = _mm512_set1_epi32($k[$i].cast_signed());
+            let t = _mm512_add_epi32(_mm512_add_epi32(state[h], k), words[$i]);
+            let t = _mm512_add_epi32(t, logic::<CHOOSE>(state[e], state[f], state[g]));
+            let t = _mm512_add_epi32(t, rotations::<6, 11, 25>(state[e]));
+            let majority = logic::<MAJORITY>(state[a], state[b], state[c]);
+            let u = _mm512_add_epi32(majority, rotations::<2, 13, 22>(state[a]));
+            state[d] = _mm512_add_epi32(state[d], t);
+            state[h] = _mm512_add_epi32(t, u);
+        };
+    }
+    // Replaces the message word by that of sixteen rounds later.
+    macro_rules! schedule {
+        ($i:literal) => {
+            let s0 = shifted::<7, 18, 3>(words[($i + 1) % 16]);
+            let s1 = shifted::<17, 19, 10>(words[($i + 14) % 16]);
+            let sum = _mm512_add_epi32(words[$i], words[($i + 9) % 16]);
+            words[$i] = _mm512_add_epi32(sum, _mm512_add_epi32(s0, s1));
+        };
+    }
+    macro_rules! sixteen {
+        ($($i:literal)*) => {
+            for k in &K[..3] {
+                $(round!(k, $i); schedule!($i);)*
+            }
+            let k = &K[3];
+            $(round!(k, $i);)*
+        };
+    }
+    sixteen!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+}
+
+/// A bitwise function of three, given by its truth table.
+#[target_feature(enable = "avx512f")]
+fn logic<const TABLE: i32>(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<TABLE>(a, b, c)
+}
+
+/// The function of three rotations.
+#[target_feature(enable = "avx512f")]
+fn rotations<const A: i32, const B: i32, const C: i32>(x: __m512i) -> __m512i {
+    let (a, b) = (_mm512_ror_epi32::<A>(x), _mm512_ror_epi32::<B>(x));
+    logic::<XOR>(a, b, _mm512_ror_epi32::<C>(x))
+}
+
+/// The function of two rotations and a shift.
+#[target_feature(enable = "avx512f")]
+fn shifted<const A: i32, const B: i32, const SHIFT: u32>(x: __m512i) -> __m512i {
+    let (a, b) = (_mm512_ror_epi32::<A>(x), _mm512_ror_epi32::<B>(x));
+    logic::<XOR>(a, b, _mm512_srli_epi32::<SHIFT>(x))
+}
+
+/// From one block of each lane to message word `i` of all lanes at `i`.
+#[target_feature(enable = "avx512f")]
+fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
+    let mut t = rows;
+    for i in [0, 2, 4, 6, 8, 10, 12, 14] {
+        t[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    for i in [0, 4, 8, 12] {
+        rows[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        rows[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        rows[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        rows[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    // Now element `i % 4` of four lanes is in every quarter `i / 4`.
+    for i in 0..4 {
+        let even_low = _mm512_shuffle_i32x4::<0x88>(rows[i], rows[4 + i]);
+        let odd_low = _mm512_shuffle_i32x4::<0xDD>(rows[i], rows[4 + i]);
+        let even_high = _mm512_shuffle_i32x4::<0x88>(rows[8 + i], rows[12 + i]);
+        let odd_high = _mm512_shuffle_i32x4::<0xDD>(rows[8 + i], rows[12 + i]);
+        // A native 64-bit word has its two message words in the wrong order.
+        let i = i ^ 1;
+        t[i] = _mm512_shuffle_i32x4::<0x88>(even_low, even_high);
+        t[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd_low, odd_high);
+        t[8 + i] = _mm512_shuffle_i32x4::<0xDD>(even_low, even_high);
+        t[12 + i] = _mm512_shuffle_i32x4::<0xDD>(odd_low, odd_high);
+    }
+    t
+}
+
+/// Loads a block.
+#[target_feature(enable = "avx512f")]
+fn load_block(block: &Block) -> __m512i {
+    // SAFETY: a block is 64 readable bytes; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
+}
+
+/// Loads one state word of all lanes.
+#[target_feature(enable = "avx512f")]
+fn load_state(words: &[u32; LANES]) -> __m512i {
+    // SAFETY: the array is 64 readable bytes; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// Stores one state word of all lanes.
+#[target_feature(enable = "avx512f")]
+fn store_state(words: &mut [u32; LANES], vector: __m512i) {
+    // SAFETY: the array is 64 writable bytes; the store needs no alignment.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), vector) }
+}

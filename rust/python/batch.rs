@@ -1,0 +1,181 @@
+//! Digests of many sequences: any mix of kinds, a window of them at a time.
+
+use super::array::ArrayView;
+use super::errors::{self, Name, no_stop};
+use super::tokens::Tokens;
+use crate::digest::Hash;
+use crate::ints::Negative;
+use crate::lanes::{Stopped, digest_many};
+use crate::source::Source;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::Mutex;
+use std::thread::available_parallelism;
+
+/// Ids in a window. A window bounds the memory for ids copied from lists (8 bytes each), and what an iterator must give
+/// before hashing starts, without leaving threads idle at its end.
+const WINDOW: usize = 1 << 22;
+
+/// One sequence of a window, readable without the GIL.
+enum Item {
+    View(ArrayView),
+    /// Copied from a list or tuple.
+    Ids(Vec<u64>),
+}
+
+impl Source for Item {
+    type Error = Negative;
+
+    fn len(&self) -> usize {
+        match self {
+            Self::View(view) => view.len(),
+            Self::Ids(ids) => ids.len(),
+        }
+    }
+
+    fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
+        match self {
+            Self::View(view) => view.read(at, out),
+            Self::Ids(ids) => {
+                out.copy_from_slice(&ids[at..at + out.len()]);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The digests of the sequences that an iterable gives.
+pub fn of_iterable(sequences: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<Hash>> {
+    let py = sequences.py();
+    let mut batch = Batch::new(py, threads);
+    let iterator = sequences.try_iter().map_err(|error| no_stop(py, error, "sequences"))?;
+    for (place, object) in iterator.enumerate() {
+        // Of several faults the first in order is reported: those before this one are looked for before its error.
+        let added = object.and_then(|object| batch.add(&Tokens::new(Name::Sequence(place), &object)?));
+        if let Err(error) = added {
+            batch.flush()?;
+            return Err(error);
+        }
+    }
+    batch.finish()
+}
+
+/// The digests of the pieces of one flat sequence: piece i is `offsets[i]..offsets[i + 1]`.
+pub fn of_pieces(flat: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<Hash>> {
+    let py = flat.py();
+    let flat = Tokens::new(Name::Argument("sequences"), flat)?;
+    let bounds = bounds(&Tokens::new(Name::Argument("offsets"), offsets)?, flat.len())?;
+    let mut batch = Batch::new(py, threads);
+    for (place, ends) in bounds.windows(2).enumerate() {
+        if let Err(error) = batch.add(&flat.clone().piece(ends[0], ends[1]).named(Name::Sequence(place))) {
+            batch.flush()?;
+            return Err(error);
+        }
+    }
+    batch.finish()
+}
+
+fn bounds(offsets: &Tokens<'_, '_>, ids: usize) -> PyResult<Vec<usize>> {
+    let mut bounds = vec![0; offsets.len()];
+    offsets.read(0, &mut bounds)?;
+    if bounds.is_empty() {
+        return Err(PyValueError::new_err("offsets is empty: n sequences need n + 1 offsets"));
+    }
+    for (index, pair) in bounds.windows(2).enumerate() {
+        if pair[1] < pair[0] {
+            let message =
+                format!("offsets[{}] is {}: offsets must not decrease, got {} before", index + 1, pair[1], pair[0]);
+            return Err(PyValueError::new_err(message));
+        }
+    }
+    let last = bounds[bounds.len() - 1];
+    if last > ids as u64 {
+        let index = bounds.len() - 1;
+        let message = format!("offsets[{index}] is {last}: it lies beyond the {ids} ids of sequences");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(bounds.into_iter().map(|bound| usize::try_from(bound).expect("at most the number of ids")).collect())
+}
+
+/// The number of threads to use at most: as many as `threads` says, or the CPUs that this process may use.
+pub fn thread_count(threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(threads) = threads else {
+        // Affinity and cgroup quota are taken into account.
+        return Ok(available_parallelism().map_or(1, usize::from));
+    };
+    match threads.extract::<isize>() {
+        Ok(count @ 1..) => Ok(count.unsigned_abs()),
+        Ok(count) => Err(PyValueError::new_err(format!("threads is {count}: it must be at least 1"))),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "threads is {}: it must be an int or None, got {}",
+            errors::shown(threads),
+            errors::type_name(threads)
+        ))),
+    }
+}
+
+struct Batch<'py> {
+    py: Python<'py>,
+    threads: usize,
+    window: Vec<Item>,
+    /// The arrays that the window's views read.
+    owners: Vec<Bound<'py, PyAny>>,
+    /// Ids in the window.
+    ids: usize,
+    hashes: Vec<Hash>,
+}
+
+impl<'py> Batch<'py> {
+    fn new(py: Python<'py>, threads: usize) -> Self {
+        Self { py, threads, window: Vec::new(), owners: Vec::new(), ids: 0, hashes: Vec::new() }
+    }
+
+    fn add(&mut self, tokens: &Tokens<'py, '_>) -> PyResult<()> {
+        let len = tokens.len();
+        if let Some((view, owner)) = tokens.view_and_owner() {
+            self.window.push(Item::View(view.clone()));
+            self.owners.push(owner.clone().into_any());
+        } else {
+            let mut ids = vec![0; len];
+            tokens.read(0, &mut ids)?;
+            self.window.push(Item::Ids(ids));
+        }
+        // An empty sequence counts too: an endless iterator of them must not fill the memory.
+        self.ids += len + 1;
+        if self.ids >= WINDOW {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> PyResult<()> {
+        let interrupt = Mutex::new(None);
+        let keep_going = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(error) => {
+                *interrupt.lock().expect("only this thread locks it") = Some(error);
+                false
+            }
+        };
+        let (window, threads) = (&self.window, self.threads);
+        let hashed = self.py.detach(|| digest_many(window, threads, &keep_going));
+        match hashed {
+            Ok(hashes) => self.hashes.extend(hashes),
+            Err(Stopped::Fault { index, error }) => {
+                let name = Name::Sequence(self.hashes.len() + index);
+                return Err(errors::negative(name, error.index, error.value));
+            }
+            Err(Stopped::Cancelled) => {
+                return Err(interrupt.into_inner().expect("only this thread locked it").expect("it cancelled"));
+            }
+        }
+        (self.ids, self.window) = (0, Vec::new());
+        self.owners.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> PyResult<Vec<Hash>> {
+        self.flush()?;
+        Ok(self.hashes)
+    }
+}
