@@ -64,8 +64,11 @@
 
 pub mod digest;
 pub mod ints;
+pub mod json;
+pub mod lanes;
 pub mod source;
 pub mod wire;
+mod words;
 
 #[cfg(feature = "python")]
 mod python;

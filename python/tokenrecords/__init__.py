@@ -6,7 +6,8 @@
 import warnings
 
 from tokenrecords._core import DEBUG as _DEBUG
-from tokenrecords._core import __version__
+from tokenrecords._core import __version__, compute_digests
+from tokenrecords.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.lineage import resolve_parent
 from tokenrecords.records import (
     DIGEST_VERSION,
@@ -40,15 +41,22 @@ __all__ = [
     "TOKEN_FIELDS",
     "UNCOMMITTED_CALL_REASON",
     "UNRESOLVED_PARENT_REASON",
+    "JsonlReader",
     "ParentResolutionStatus",
+    "RecordError",
     "TokenEntry",
     "__version__",
+    "append_jsonl",
     "compute_digest",
+    "compute_digests",
     "cumulative_tokens",
     "encode_token_ids",
     "extract_token_fields",
+    "read_jsonl",
     "resolve_parent",
     "response_to_output_items",
+    "scan_jsonl",
     "stamp_lineage",
     "strip_token_fields",
+    "write_jsonl",
 ]

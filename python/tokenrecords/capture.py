@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
+from tokenrecords._errors import one_line
+from tokenrecords._sources import SUFFIX
 from tokenrecords.entry import ParentResolutionStatus, TokenEntry
 from tokenrecords.lineage import resolve_parent, stamp_lineage
 from tokenrecords.payloads import extract_token_fields, response_to_output_items, strip_token_fields
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
-_SUFFIX = ".tokens.jsonl"
 _MAX_NAME = 255  # bytes of a file name, on every file system in use
 
 
@@ -55,7 +55,7 @@ class Capture:
                 try:
                     self._add(from_json(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
                 except ValueError as error:
-                    self.bad.append(BadLine(path, number, reason(error)))
+                    self.bad.append(BadLine(path, number, one_line(error)))
             yield len(line)
 
     def _add(self, row: Any) -> None:
@@ -77,7 +77,7 @@ class Capture:
 
 def record_path(directory: Path, rollout_id: str) -> Path:
     """The file of a rollout's records."""
-    return directory / f"{check_rollout_id(rollout_id)}{_SUFFIX}"
+    return directory / f"{check_rollout_id(rollout_id)}{SUFFIX}"
 
 
 def check_rollout_id(rollout_id: str) -> str:
@@ -88,19 +88,9 @@ def check_rollout_id(rollout_id: str) -> str:
     """
     if not _ROLLOUT_ID.fullmatch(rollout_id) or rollout_id in {".", ".."}:
         raise ValueError(f"rollout_id {rollout_id!r} can't name a file: letters, digits, '.', '_' and '-' can")
-    if len(rollout_id) + len(_SUFFIX) > _MAX_NAME:
+    if len(rollout_id) + len(SUFFIX) > _MAX_NAME:
         raise ValueError(f"rollout_id is too long for a file name: {len(rollout_id)} characters")
     return rollout_id
-
-
-def reason(error: ValueError) -> str:
-    """One line that says what is wrong."""
-    if isinstance(error, ValidationError):
-        return "; ".join(
-            "".join(f"{part}: " for part in fault["loc"]) + fault["msg"].removeprefix("Value error, ")
-            for fault in error.errors()
-        )
-    return str(error)
 
 
 def _required(row: dict[str, Any], name: str, kind: type) -> Any:

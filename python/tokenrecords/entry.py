@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokenrecords import _fields, routes
+from tokenrecords import _fields, _json, routes
+from tokenrecords._errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,16 +117,57 @@ class TokenEntry(BaseModel):
         """Equal types and equal values, whatever holds them; NaN equals NaN in the same place."""
         if not isinstance(other, TokenEntry):
             return NotImplemented
-        return type(self) is type(other) and all(
-            _fields.same(mine, theirs)
-            for mine, theirs in (
-                (self.__dict__, other.__dict__),
-                (self.__pydantic_extra__, other.__pydantic_extra__),
-                (self.__pydantic_private__, other.__pydantic_private__),
-            )
+        return (
+            type(self) is type(other)
+            and _fields.same(self.__dict__, other.__dict__)
+            and _fields.same(self.__pydantic_extra__, other.__pydantic_extra__)
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def from_json(
+        cls,
+        data: bytes | bytearray | str,
+        *,
+        arrays: bool = True,
+        dtype: npt.DTypeLike | None = None,
+        log_prob_dtype: npt.DTypeLike = "float64",
+    ) -> Self:
+        """A record from its JSON text, read straight into arrays.
+
+        Takes what `model_validate_json` takes. The other arguments are those of `scan_jsonl`.
+
+        Raises:
+            pydantic.ValidationError: The text is no record.
+            ValueError: An id does not fit `dtype`.
+
+        >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
+        ...                    generation_log_probs=[-0.5])
+        >>> TokenEntry.from_json(entry.to_json()).prompt_token_ids
+        array([1, 2], dtype=int32)
+        """
+        options = _json.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
+        text = data.encode() if isinstance(data, str) else bytes(data)
+        # A subclass may have validators that look at the arrays, so pydantic reads those itself.
+        return _json.build(cls, text, _json.scan(text, options) if cls is TokenEntry else None, options)
+
+    def to_json(self) -> bytes:
+        """The record as a line of JSON without its line break: UTF-8, keys sorted, no spaces.
+
+        The bytes are those of `orjson.dumps(entry.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)`: floats in their
+        shortest form, and a NaN or infinity in output items or extra fields becomes null.
+
+        Raises:
+            ValueError: The entry could not be read back: a rule of the fields is broken, `created_at` is not finite, a
+                value that JSON does not have, an integer beyond 64 bits, or nesting deeper than 200. The message names
+                call and field.
+        """
+        try:
+            return _json.dump(self)
+        except ValueError as error:
+            call = f"model call {self.model_call_id!r} of rollout {self.rollout_id!r}"
+            raise ValueError(f"{call} can't be written: {one_line(error)}") from error
 
     def as_lists(self) -> Self:
         """A copy whose token ids and log-probs are lists of Python ints and floats; all else is shared.
@@ -169,6 +211,18 @@ class TokenEntry(BaseModel):
         copy = self.model_copy()
         copy.__dict__.update(values)
         return copy
+
+
+def set_origin(entry: TokenEntry, path: str, line: int) -> None:
+    """Note the file and line that an entry was read from; copies keep it, equality passes over it."""
+    # Where pydantic keeps private attributes. A declared one would cost every construction a call.
+    object.__setattr__(entry, "__pydantic_private__", {"_origin": (path, line)})
+
+
+def origin(entry: TokenEntry) -> tuple[str, int] | None:
+    """The file and line that an entry was read from, if it was."""
+    private = entry.__pydantic_private__
+    return private.get("_origin") if private else None
 
 
 def check_entry(entry: TokenEntry) -> None:

@@ -1,34 +1,242 @@
-"""Files of records, one JSON object a line."""
+"""Files of records, one JSON object a line: read straight into arrays, written so that nothing is lost."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import warnings
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 
-from tokenrecords.entry import TokenEntry
+from tokenrecords import _files, _json
+from tokenrecords._errors import one_line
+from tokenrecords._sources import DamagedError, Line, PathLike, Source, lines
+from tokenrecords.entry import TokenEntry, set_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy.typing as npt
+
+    OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
+
+__all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jsonl", "write_jsonl"]
 
 
-def read_jsonl(path: Path) -> list[TokenEntry]:
-    """The records of a file, with arrays."""
-    with path.open("rb") as lines:
-        return [TokenEntry.model_validate_json(line).as_arrays() for line in lines]
+class RecordError(ValueError):
+    """A line that holds no record.
+
+    Attributes:
+        path: The file; `<bytes>` or `<file>` where there is no name.
+        line: The line's number, from 1.
+        offset: Bytes before the line, uncompressed.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, path: str, line: int, offset: int, reason: str) -> None:
+        super().__init__(path, line, offset, reason)  # all of them, so that it can be pickled
+        self.path = path
+        self.line = line
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
 
 
-def write_jsonl(path: Path, entries: Iterable[TokenEntry]) -> None:
-    """Write a file whole: nobody sees a part of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    append_jsonl(temporary, entries)
-    temporary.replace(path)
+class JsonlReader:
+    """An iterator of the records of a source; `scan_jsonl` makes it.
+
+    It is a context manager too: leaving it early closes the file and ends the threads.
+
+    Attributes:
+        errors: The lines that held no record so far.
+    """
+
+    def __init__(self, source: Iterator[Line], options: _json.Options, on_error: OnError, threads: int) -> None:
+        self.errors: list[RecordError] = []
+        self._options = options
+        self._on_error = on_error
+        self._entries = self._read(source, threads)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> TokenEntry:
+        return next(self._entries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and end the threads; there are no more records then."""
+        self._entries.close()
+
+    def _read(self, source: Iterator[Line], threads: int) -> Iterator[TokenEntry]:
+        scans = _scan_ahead(source, self._options, threads) if threads > 1 else _scan(source, self._options)
+        try:
+            for line, scanned in scans:
+                try:
+                    entry = _json.build(TokenEntry, line.data, scanned, self._options)
+                except ValueError as error:
+                    self._bad(line, error)
+                    continue
+                set_origin(entry, line.path, line.number)
+                yield entry
+        except DamagedError as error:
+            self._report(RecordError(error.path, error.number, error.offset, error.reason), error)
+        finally:
+            scans.close()
+
+    def _bad(self, line: Line, error: ValueError) -> None:
+        if line.is_last and not _files.is_json(line.data):
+            # It was never acknowledged: its writer was stopped before the line break.
+            size = len(line.data)
+            message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
+            warnings.warn(message, stacklevel=2)
+            return
+        self._report(RecordError(line.path, line.number, line.offset, one_line(error)), error)
+
+    def _report(self, found: RecordError, cause: Exception) -> None:
+        if self._on_error == "raise":
+            raise found from cause
+        self.errors.append(found)
+        if callable(self._on_error):
+            self._on_error(found)
 
 
-def append_jsonl(path: Path, entries: Iterable[TokenEntry]) -> None:
-    """Add records to the end of a file."""
-    with path.open("ab") as file:
-        for entry in entries:
-            file.write(entry.model_dump_json().encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+def _scan(source: Iterator[Line], options: _json.Options) -> Iterator[tuple[Line, _json.Scanned]]:
+    for line in source:
+        yield line, _json.scan(line.data, options)
+
+
+def _scan_ahead(source: Iterator[Line], options: _json.Options, threads: int) -> Iterator[tuple[Line, _json.Scanned]]:
+    """As `_scan`, with as many lines in work as there are threads."""
+    with ThreadPoolExecutor(threads, "tokenrecords-scan") as pool:
+        ahead: deque[tuple[Line, Future[_json.Scanned]]] = deque()
+        for line in source:
+            ahead.append((line, pool.submit(_json.scan, line.data, options)))
+            if len(ahead) > threads:
+                first, scanned = ahead.popleft()
+                yield first, scanned.result()
+        while ahead:
+            first, scanned = ahead.popleft()
+            yield first, scanned.result()
+
+
+def scan_jsonl(
+    source: Source,
+    *,
+    arrays: bool = True,
+    dtype: npt.DTypeLike | None = None,
+    log_prob_dtype: npt.DTypeLike = "float64",
+    on_error: OnError = "raise",
+    threads: int = 1,
+) -> JsonlReader:
+    """Iterate over the records of a file.
+
+    Takes what `TokenEntry.model_validate_json` takes, line by line. Blank lines and a byte order mark at the start of a
+    file are passed over. A last line without a line break is a record if it is whole; a torn one was never acknowledged
+    and is left out with a warning. Memory is bounded by the longest lines, `threads + 1` of them.
+
+    Args:
+        source: A path, several paths, a directory of `*.tokens.jsonl` files, an open binary file, or bytes. Files whose
+            names end with `.gz` or `.zst` are decompressed (`.zst` needs the extra `zstd` before Python 3.14).
+        arrays: Token ids arrive as arrays of shape `(n,)`: int32, or int64 or uint64 where an id needs it, or a list
+            where none of them holds all ids. False: lists, as pydantic gives them.
+        dtype: The integer dtype of all ids; an id that does not fit it makes the line an error.
+        log_prob_dtype: float64 or float32; each number is rounded once, from its text.
+        on_error: What happens at a line that holds no record: "raise" a `RecordError`, "skip" it, or call this with the
+            `RecordError` and go on. The reader collects the errors in any case.
+        threads: How many lines to parse ahead of the consumer, each on its own thread and without the GIL.
+
+    Raises:
+        FileNotFoundError: There is no such file, or no file of records in a directory.
+        TypeError: A source, dtype or `on_error` of the wrong kind.
+        ValueError: `threads` below 1.
+
+    >>> line = b'{"rollout_id":"r","model_call_id":"c","prompt_token_ids":[1,2],"generation_token_ids":[3],'
+    >>> line += b'"generation_log_probs":[-0.5]}'
+    >>> [entry.prompt_token_ids for entry in scan_jsonl(line)]
+    [array([1, 2], dtype=int32)]
+    """
+    if threads < 1:
+        raise ValueError(f"threads is {threads}: it must be at least 1")
+    if on_error not in ("raise", "skip") and not callable(on_error):
+        raise TypeError(f"on_error is {on_error!r}: 'raise', 'skip' or a function is needed")
+    options = _json.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
+    return JsonlReader(lines(source), options, on_error, threads)
+
+
+def read_jsonl(
+    source: Source,
+    *,
+    arrays: bool = True,
+    dtype: npt.DTypeLike | None = None,
+    log_prob_dtype: npt.DTypeLike = "float64",
+    on_error: OnError = "raise",
+    threads: int = 1,
+) -> list[TokenEntry]:
+    """The records of a file as a list; the arguments and errors of `scan_jsonl`.
+
+    With `on_error="skip"` one warning says how many lines were left out.
+
+    >>> read_jsonl(b"")
+    []
+    """
+    reader = scan_jsonl(
+        source, arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype, on_error=on_error, threads=threads
+    )
+    entries = list(reader)
+    if reader.errors and on_error == "skip":
+        count = len(reader.errors)
+        message = f"{count:,} line{'s' * (count > 1)} held no record and were left out; the first: {reader.errors[0]}"
+        warnings.warn(message, stacklevel=2)
+    return entries
+
+
+def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> None:
+    """Write records to a file, whole: a reader sees the old file or the new one, also after a power cut.
+
+    A line is what `TokenEntry.to_json` gives and a line break.
+
+    Args:
+        target: A path (a name that ends with `.gz` or `.zst` is compressed), or an open binary file, which gets each line
+            in one write once all of them were made.
+        entries: The records; they may come from a generator.
+
+    Raises:
+        ValueError: An entry that could not be read back; nothing was written then.
+        OSError: The file can't be written; what was there before still is.
+    """
+    made = (_line(entry) for entry in entries)
+    if isinstance(target, str | os.PathLike):
+        _files.write_whole(target, made)
+        return
+    for line in list(made):
+        target.write(line)
+
+
+def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool = True) -> None:
+    """Append records to a file; when it returns, they survive a kill and a power cut.
+
+    The file is locked meanwhile, so that several processes may append to it. A torn last line that a crash left is cut
+    off first, and a complete one without its line break gets it. Each line is one write.
+
+    Args:
+        path: The file; it is made if it is not there.
+        entries: The records.
+        fsync: False returns before the disk has them: they survive a kill, not a power cut.
+
+    Raises:
+        ValueError: An entry that could not be read back, or a compressed file.
+        OSError: The file can't be written. After any error the file is as it was.
+    """
+    _files.append_lines(path, [_line(entry) for entry in entries], fsync=fsync)
+
+
+def _line(entry: TokenEntry) -> bytes:
+    return entry.to_json() + b"\n"

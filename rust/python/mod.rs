@@ -3,8 +3,10 @@
 #![allow(clippy::doc_markdown, reason = "the docs of Python functions are docstrings")]
 
 mod array;
+mod batch;
 mod errors;
 mod items;
+mod json;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -12,8 +14,10 @@ use pyo3::prelude::*;
 /// The native half of `tokenrecords`. Its documentation stands in `_core.pyi`.
 #[pymodule(gil_used = false)]
 mod _core {
+    use super::batch;
     use super::errors::Name;
     use super::items;
+    use super::json;
     use super::tokens::{Tokens, array_over as exported_array, digest_of, stands_in};
     use crate::digest::Hash;
     use crate::source::{Parts, Source};
@@ -21,6 +25,7 @@ mod _core {
     use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
+    use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
     #[pymodule_export]
@@ -81,6 +86,42 @@ mod _core {
         Ok(hex(token_ids.py(), &digest_of(token_ids.py(), &[tokens])?))
     }
 
+    /// Digests of many token sequences: as a loop of `compute_digest`, several at once on each core.
+    ///
+    /// Args:
+    ///     sequences: An iterable of token sequences, each of any kind that `encode_token_ids` takes; with `offsets` one
+    ///         flat token sequence.
+    ///     offsets: Where the sequences stand in the flat one, as in Arrow lists and `cu_seqlens`: n + 1 integers that do
+    ///         not decrease; sequence i is `sequences[offsets[i]:offsets[i + 1]]`.
+    ///     threads: The most threads to use; by default the CPUs that this process may use (affinity and cgroup quota)
+    ///         as far as the work is worth it.
+    ///
+    /// Returns:
+    ///     One digest for each sequence, in order.
+    ///
+    /// Raises:
+    ///     TypeError: As `encode_token_ids`, with the place of the sequence: `sequences[7], token_ids[2] is 1.0: ...`.
+    ///     ValueError: As `encode_token_ids`; `offsets` that decrease or lie beyond the ids; `threads` below 1.
+    ///
+    /// >>> compute_digests([[1, 2], range(3)]) == [compute_digest([1, 2]), compute_digest([0, 1, 2])]
+    /// True
+    /// >>> compute_digests([1, 2, 0, 1, 2], offsets=[0, 2, 5]) == compute_digests([[1, 2], [0, 1, 2]])
+    /// True
+    #[pyfunction]
+    #[pyo3(signature = (sequences, *, offsets=None, threads=None))]
+    fn compute_digests<'py>(
+        sequences: &Bound<'py, PyAny>,
+        offsets: Option<&Bound<'py, PyAny>>,
+        threads: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyString>>> {
+        let threads = batch::thread_count(threads)?;
+        let hashes = match offsets {
+            None => batch::of_iterable(sequences, threads)?,
+            Some(offsets) => batch::of_pieces(sequences, offsets, threads)?,
+        };
+        Ok(hashes.iter().map(|hash| hex(sequences.py(), hash)).collect())
+    }
+
     /// Digest of the first `length` ids.
     ///
     /// Raises:
@@ -92,7 +133,7 @@ mod _core {
             let message = format!("length is {length}, but token_ids has {} ids", tokens.len());
             return Err(PyValueError::new_err(message));
         }
-        let prefix = tokens.prefix(length);
+        let prefix = tokens.piece(0, length);
         Ok(hex(token_ids.py(), &digest_of(token_ids.py(), &[prefix])?))
     }
 
@@ -146,6 +187,36 @@ mod _core {
     #[pyfunction]
     fn array_over<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
         exported_array(Name::Argument("the value"), value)
+    }
+
+    /// The arrays of a record's line and the rest of it, or None where only pydantic can say what the line is.
+    ///
+    /// Returns:
+    ///     `(rest, (prompt_token_ids, generation_token_ids, generation_log_probs))`. In the rest, JSON text, `[]` stands for
+    ///     each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
+    ///     `narrow`. An array is None where the line lacks the field.
+    #[pyfunction]
+    fn scan_record<'py>(
+        py: Python<'py>,
+        line: PyBackedBytes,
+        narrow: bool,
+    ) -> Option<(Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3])> {
+        match narrow {
+            true => json::scan::<f32>(py, &line),
+            false => json::scan::<f64>(py, &line),
+        }
+    }
+
+    /// A record's line, without its line break: keys sorted, no spaces, floats in shortest form.
+    ///
+    /// Args:
+    ///     fields: JSON values as pydantic dumps them, and the three arrays as lists or arrays (log-probs as float64).
+    ///
+    /// Raises:
+    ///     ValueError: A field that JSON can't hold or no reader takes back, by name.
+    #[pyfunction]
+    fn record_line<'py>(fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
+        json::line(fields)
     }
 
     fn names<'py>(parts: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
