@@ -5,7 +5,7 @@
 //! sequence from a queue that all threads share, longest sequence first, so
 //! that lanes and threads come to their end at about the same time.
 
-pub mod backend;
+pub(crate) mod backend;
 mod portable;
 mod worker;
 #[cfg(target_arch = "x86_64")]

@@ -15,12 +15,15 @@ __all__ = [
     "__version__",
     "array_over",
     "compute_digest",
+    "compute_digests",
     "copy_float_list",
     "copy_int_list",
     "encode_token_ids",
     "int32_array",
     "joint_digest",
     "prefix_digest",
+    "record_line",
+    "scan_record",
     "stands_at",
 ]
 
@@ -68,6 +71,32 @@ def compute_digest(token_ids: _TokenSequence) -> str:
     '0596efeb21b51ec6eb122c9e470703df19a095a7c5ccb96bf87df0ba2447ba59'
     """
 
+def compute_digests(
+    sequences: _TokenSequence, *, offsets: _TokenSequence | None = None, threads: int | None = None
+) -> list[str]:
+    """Digests of many token sequences: as a loop of `compute_digest`, several at once on each core.
+
+    Args:
+        sequences: An iterable of token sequences, each of any kind that `encode_token_ids` takes; with `offsets` one
+            flat token sequence.
+        offsets: Where the sequences stand in the flat one, as in Arrow lists and `cu_seqlens`: n + 1 integers that do
+            not decrease; sequence i is `sequences[offsets[i]:offsets[i + 1]]`.
+        threads: The most threads to use; by default the CPUs that this process may use (affinity and cgroup quota)
+            as far as the work is worth it.
+
+    Returns:
+        One digest for each sequence, in order.
+
+    Raises:
+        TypeError: As `encode_token_ids`, with the place of the sequence: `sequences[7], token_ids[2] is 1.0: ...`.
+        ValueError: As `encode_token_ids`; `offsets` that decrease or lie beyond the ids; `threads` below 1.
+
+    >>> compute_digests([[1, 2], range(3)]) == [compute_digest([1, 2]), compute_digest([0, 1, 2])]
+    True
+    >>> compute_digests([1, 2, 0, 1, 2], offsets=[0, 2, 5]) == compute_digests([[1, 2], [0, 1, 2]])
+    True
+    """
+
 def prefix_digest(token_ids: _TokenSequence, length: int) -> str:
     """Digest of the first `length` ids.
 
@@ -98,4 +127,23 @@ def array_over(value: Any) -> npt.NDArray[Any] | None:
 
     Raises:
         TypeError: Packed bytes (other than `bytes` itself), a masked array, or an export that fails.
+    """
+
+def scan_record(line: bytes, narrow: bool) -> tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None:
+    """The arrays of a record's line and the rest of it, or None where only pydantic can say what the line is.
+
+    Returns:
+        `(rest, (prompt_token_ids, generation_token_ids, generation_log_probs))`. In the rest, JSON text, `[]` stands
+        for each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
+        `narrow`. An array is None where the line lacks the field.
+    """
+
+def record_line(fields: dict[str, Any]) -> bytes:
+    """A record's line, without its line break: keys sorted, no spaces, floats in shortest form.
+
+    Args:
+        fields: JSON values as pydantic dumps them, and the three arrays as lists or arrays (log-probs as float64).
+
+    Raises:
+        ValueError: A field that JSON can't hold or no reader takes back, by name.
     """

@@ -11,10 +11,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from typing_extensions import Buffer
@@ -114,21 +116,23 @@ def _lines_of(stream: IO[bytes], path: str) -> Iterator[Line]:
             if content and not content.isspace():
                 yield Line(content, path, number, offset, is_last=not data.endswith(b"\n"))
             offset += len(data)
-    except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # of a module that may be absent
         raise DamagedError(path, number + 1, offset, f"the compressed data are damaged: {error}") from error
 
 
 @contextmanager
 def open_file(path: Path, mode: Literal["rb", "wb"] = "rb") -> Iterator[IO[bytes]]:
     """A binary file, compressed or not by its name."""
-    if path.name.endswith(".gz"):
-        opened: Any = gzip.open(path, mode)
-    elif path.name.endswith(".zst"):
-        opened = _zstd().open(path, mode)
-    else:
-        opened = path.open(mode, buffering=_BUFFER_SIZE)
-    with opened as stream:
+    with _opener(path)(mode) as stream:
         yield stream
+
+
+def _opener(path: Path) -> Callable[[Any], IO[bytes]]:
+    if path.name.endswith(".gz"):
+        return partial(cast("Callable[..., IO[bytes]]", gzip.open), path)
+    if path.name.endswith(".zst"):
+        return partial(_zstd().open, path)
+    return partial(path.open, buffering=_BUFFER_SIZE)
 
 
 def _zstd() -> ModuleType:

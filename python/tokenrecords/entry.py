@@ -155,8 +155,8 @@ class TokenEntry(BaseModel):
     def to_json(self) -> bytes:
         """The record as a line of JSON without its line break: UTF-8, keys sorted, no spaces.
 
-        The bytes are those of `orjson.dumps(entry.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)`: floats in their
-        shortest form, and a NaN or infinity in output items or extra fields becomes null.
+        The bytes are those of `orjson.dumps(entry.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)`: floats in
+        their shortest form, and a NaN or infinity in output items or extra fields becomes null.
 
         Raises:
             ValueError: The entry could not be read back: a rule of the fields is broken, `created_at` is not finite, a

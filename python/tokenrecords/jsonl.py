@@ -14,10 +14,11 @@ from tokenrecords._sources import DamagedError, Line, PathLike, Source, lines
 from tokenrecords.entry import TokenEntry, set_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     import numpy.typing as npt
 
+    _Scans: TypeAlias = Generator[tuple[Line, _json.Scanned], None, None]
     OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
 
 __all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jsonl", "write_jsonl"]
@@ -75,7 +76,7 @@ class JsonlReader:
         """Close the file and end the threads; there are no more records then."""
         self._entries.close()
 
-    def _read(self, source: Iterator[Line], threads: int) -> Iterator[TokenEntry]:
+    def _read(self, source: Iterator[Line], threads: int) -> Generator[TokenEntry, None, None]:
         scans = _scan_ahead(source, self._options, threads) if threads > 1 else _scan(source, self._options)
         try:
             for line, scanned in scans:
@@ -108,12 +109,12 @@ class JsonlReader:
             self._on_error(found)
 
 
-def _scan(source: Iterator[Line], options: _json.Options) -> Iterator[tuple[Line, _json.Scanned]]:
+def _scan(source: Iterator[Line], options: _json.Options) -> _Scans:
     for line in source:
         yield line, _json.scan(line.data, options)
 
 
-def _scan_ahead(source: Iterator[Line], options: _json.Options, threads: int) -> Iterator[tuple[Line, _json.Scanned]]:
+def _scan_ahead(source: Iterator[Line], options: _json.Options, threads: int) -> _Scans:
     """As `_scan`, with as many lines in work as there are threads."""
     with ThreadPoolExecutor(threads, "tokenrecords-scan") as pool:
         ahead: deque[tuple[Line, Future[_json.Scanned]]] = deque()
@@ -204,8 +205,8 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     A line is what `TokenEntry.to_json` gives and a line break.
 
     Args:
-        target: A path (a name that ends with `.gz` or `.zst` is compressed), or an open binary file, which gets each line
-            in one write once all of them were made.
+        target: A path (a name that ends with `.gz` or `.zst` is compressed), or an open binary file, which gets each
+            line in one write once all of them were made.
         entries: The records; they may come from a generator.
 
     Raises:

@@ -158,9 +158,8 @@ impl<'py> Batch<'py> {
             }
         };
         let (window, threads) = (&self.window, self.threads);
-        let hashed = self.py.detach(|| digest_many(window, threads, &keep_going));
-        match hashed {
-            Ok(hashes) => self.hashes.extend(hashes),
+        match self.py.detach(|| digest_many(window, threads, &keep_going)) {
+            Ok(new) => self.hashes.extend(new),
             Err(Stopped::Fault { index, error }) => {
                 let name = Name::Sequence(self.hashes.len() + index);
                 return Err(errors::negative(name, error.index, error.value));

@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 const MAX_DEPTH: usize = 200;
 
 /// What `scan` gives: the rest of the line, then the arrays, each None where the line has no such field.
-type Scanned<'py> = (Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3]);
+pub type Scanned<'py> = (Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3]);
 
 /// The arrays of a line, read without the GIL; None where pydantic must read the line.
 pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> Option<Scanned<'py>> {

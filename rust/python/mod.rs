@@ -192,15 +192,15 @@ mod _core {
     /// The arrays of a record's line and the rest of it, or None where only pydantic can say what the line is.
     ///
     /// Returns:
-    ///     `(rest, (prompt_token_ids, generation_token_ids, generation_log_probs))`. In the rest, JSON text, `[]` stands for
-    ///     each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
+    ///     `(rest, (prompt_token_ids, generation_token_ids, generation_log_probs))`. In the rest, JSON text, `[]` stands
+    ///     for each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
     ///     `narrow`. An array is None where the line lacks the field.
     #[pyfunction]
     fn scan_record<'py>(
         py: Python<'py>,
         line: PyBackedBytes,
         narrow: bool,
-    ) -> Option<(Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3])> {
+    ) -> Option<json::Scanned<'py>> {
         match narrow {
             true => json::scan::<f32>(py, &line),
             false => json::scan::<f64>(py, &line),
