@@ -132,7 +132,7 @@ def _opener(path: Path) -> Callable[[Any], IO[bytes]]:
         return partial(cast("Callable[..., IO[bytes]]", gzip.open), path)
     if path.name.endswith(".zst"):
         return partial(_zstd().open, path)
-    return partial(path.open, buffering=_BUFFER_SIZE)
+    return partial(cast("Callable[..., IO[bytes]]", path.open), buffering=_BUFFER_SIZE)
 
 
 def _zstd() -> ModuleType:

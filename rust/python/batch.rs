@@ -150,7 +150,7 @@ impl<'py> Batch<'py> {
 
     fn flush(&mut self) -> PyResult<()> {
         let interrupt = Mutex::new(None);
-        let keep_going = || match Python::attach(|py| py.check_signals()) {
+        let keep_going = || match Python::attach(Python::check_signals) {
             Ok(()) => true,
             Err(error) => {
                 *interrupt.lock().expect("only this thread locks it") = Some(error);
