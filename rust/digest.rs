@@ -1,12 +1,8 @@
 //! The digest of one sequence.
 
-use crate::lanes::backend::{Backend, States};
+use crate::lanes::backend::{Backend, RUN, States};
 use crate::source::Source;
 use crate::words::Words;
-
-/// The most blocks that are filled before they are compressed: enough to make
-/// the cost of a call small, few enough to stay in the L1 cache.
-const RUN: usize = 32;
 
 /// A SHA-256 value.
 pub type Hash = [u8; 32];
@@ -36,4 +32,48 @@ fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S
         backend.compress(&mut states, &[&run[..count]]);
     }
     Ok(states.digest(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Ids, expected};
+
+    /// A digest in hexadecimal digits.
+    fn hex(digest: Hash) -> String {
+        digest.map(|byte| format!("{byte:02x}")).concat()
+    }
+
+    #[test]
+    fn known_digests() {
+        let known: [(&[i64], &str); 4] = [
+            (&[], "2e222d36d0c6ae1db1ec18b3f96d9a46df5db61b40137bbfbac4cdf0acde9763"),
+            (&[0], "0596efeb21b51ec6eb122c9e470703df19a095a7c5ccb96bf87df0ba2447ba59"),
+            (&[1], "2a31d56e5a09bbc44221c8e3efa0c5e869406e312556abcc54f6d80195319b75"),
+            (&[0, 0], "294be8bfc3822cf4cc9a966adffb5e9a8a90cbf4db3326542e6e6811f3ccf0f4"),
+        ];
+        for (ids, expected) in known {
+            assert_eq!(hex(digest(&Ids(ids.to_vec())).unwrap()), expected, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn every_backend_at_every_block_edge() {
+        let run = 8 * RUN;
+        for backend in Backend::all() {
+            for len in (0..=40).chain(run - 8..=run + 8).chain([3 * run, 10_007]) {
+                let ids = Ids::new(len, 5);
+                assert_eq!(digest_by(backend, &ids), Ok(expected(&ids.0)), "{backend:?} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_anywhere() {
+        for at in [0, 5, 6, 500] {
+            let mut ids = Ids::new(501, 5);
+            ids.0[at] = -7;
+            assert_eq!(digest(&ids), Err(-7));
+        }
+    }
 }

@@ -47,11 +47,26 @@ pub struct Negative {
     pub value: i64,
 }
 
+impl Negative {
+    /// The first negative word, where there is one; `at` is the position of the first word.
+    ///
+    /// # Panics
+    /// If no word is negative.
+    #[cold]
+    #[must_use]
+    pub fn first(at: usize, words: &[u64]) -> Self {
+        let (index, word) = words.iter().enumerate().find(|(_, word)| word.cast_signed() < 0).expect("one is negative");
+        Self { index: at + index, value: word.cast_signed() }
+    }
+}
+
 /// Widens the elements in `raw` to 64-bit words in `out`, a negative one to its two's complement; `raw` holds exactly
 /// as many as `out`. Gives the bitwise or of the words.
 ///
 /// # Panics
 /// If `raw` holds more or fewer elements than `out`.
+#[allow(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+#[inline(always)]
 pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> u64 {
     macro_rules! each {
         ($($width:ident $signed:ty, $unsigned:ty;)*) => {
@@ -68,25 +83,9 @@ pub fn widen(kind: Kind, raw: &[u8], out: &mut [u64]) -> u64 {
     each! { W1 i8, u8; W2 i16, u16; W4 i32, u32; W8 i64, u64; }
 }
 
-/// Widens as [`widen`] does, and refuses negative elements.
-///
-/// # Errors
-/// The first element that is negative, by its position in `out`.
-///
-/// # Panics
-/// As [`widen`].
-pub fn widen_ids(kind: Kind, raw: &[u8], out: &mut [u64]) -> Result<(), Negative> {
-    let seen = widen(kind, raw, out);
-    // Sign extension carries the sign of every narrower element to bit 63, so one test serves the whole block.
-    if kind.signed && seen.cast_signed() < 0 {
-        let (index, id) = out.iter().enumerate().find(|(_, id)| id.cast_signed() < 0).expect("one was negative");
-        return Err(Negative { index, value: id.cast_signed() });
-    }
-    Ok(())
-}
-
 /// Converts each element and gives the bitwise or of the results. Without a branch in it, the loop becomes vector code.
-#[inline]
+#[allow(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+#[inline(always)]
 fn convert<const N: usize>(raw: &[u8], out: &mut [u64], to_id: impl Fn([u8; N]) -> u64) -> u64 {
     let (elements, rest) = raw.as_chunks::<N>();
     assert!(elements.len() == out.len() && rest.is_empty(), "raw and out differ in length");
@@ -124,7 +123,7 @@ mod tests {
                     let values = [0, 1, 77, most - 1, most];
                     let raw: Vec<u8> = values.iter().flat_map(|&v| stored(v, width, swapped)).collect();
                     let mut out = [0; 5];
-                    widen_ids(kind(width, signed, swapped), &raw, &mut out).unwrap();
+                    widen(kind(width, signed, swapped), &raw, &mut out);
                     assert_eq!(out.map(i128::from), values, "{width} bytes, signed {signed}, swapped {swapped}");
                 }
             }
@@ -139,10 +138,11 @@ mod tests {
                 for value in [-1, -9, least] {
                     let raw: Vec<u8> = [5, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
                     let mut out = [0; 4];
-                    let found = widen_ids(kind(width, true, swapped), &raw, &mut out);
-                    assert_eq!(found, Err(Negative { index: 1, value: i64::try_from(value).unwrap() }));
-                    widen(kind(width, true, swapped), &raw, &mut out);
+                    let seen = widen(kind(width, true, swapped), &raw, &mut out);
+                    assert!(seen.cast_signed() < 0);
                     assert_eq!(out.map(|word| i128::from(word.cast_signed())), [5, value, 6, -2]);
+                    let found = Negative { index: 71, value: i64::try_from(value).unwrap() };
+                    assert_eq!(Negative::first(70, &out), found);
                 }
             }
         }

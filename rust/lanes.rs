@@ -19,6 +19,7 @@ use std::time::Duration;
 use backend::Backend;
 use worker::{Job, Outcome};
 
+use crate::digest::Hash;
 use crate::source::Source;
 use crate::words;
 
@@ -57,7 +58,7 @@ pub fn digest_many<S: Source + Sync>(
     sources: &[S],
     threads: usize,
     keep_going: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<[u8; 32]>, Stopped<S::Error>>
+) -> Result<Vec<Hash>, Stopped<S::Error>>
 where
     S::Error: Send,
 {
@@ -72,7 +73,7 @@ fn digest_by<S: Source + Sync>(
     sources: &[S],
     threads: usize,
     keep_going: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<[u8; 32]>, Stopped<S::Error>>
+) -> Result<Vec<Hash>, Stopped<S::Error>>
 where
     S::Error: Send,
 {
@@ -125,5 +126,87 @@ where
         _ if cancelled => Err(Stopped::Cancelled),
         Some((index, error)) => Err(Stopped::Fault { index, error }),
         None => Ok(digests),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::testing::{Ids, expected};
+
+    /// Digests by every back end and several numbers of threads must be those
+    /// of the definition.
+    fn check(lens: impl IntoIterator<Item = usize>) {
+        let ids: Vec<_> = lens.into_iter().zip(0..).map(|(len, i)| Ids::new(len, i)).collect();
+        let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
+        for backend in Backend::all() {
+            for threads in [1, 2, 3, 7] {
+                let digests = digest_by(backend, &ids, threads, &|| true);
+                assert!(digests.as_ref() == Ok(&expected), "{backend:?}, {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn every_block_edge() {
+        check(0..=40);
+        check((0..=40).rev());
+        check((100..150).chain(0..20));
+    }
+
+    #[test]
+    fn every_number_of_lanes() {
+        for count in (0..=20).chain([31, 32, 33, 48]) {
+            check((0..count).map(|i| i * 37 % 100));
+            check((0..count).map(|_| 14));
+        }
+    }
+
+    #[test]
+    fn one_long_among_short() {
+        check((0..30).map(|i| if i == 17 { 9_001 } else { i }));
+    }
+
+    #[test]
+    fn the_public_function_starts_threads_for_large_batches() {
+        let ids: Vec<_> = (0..40).map(|i| Ids::new(2_000, i)).collect();
+        let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
+        assert!(digest_many(&ids, 2, &|| true) == Ok(expected));
+    }
+
+    #[test]
+    fn the_lowest_fault_is_reported() {
+        for backend in Backend::all() {
+            for threads in [1, 2, 3, 7] {
+                for lowest in [0, 1, 20, 58] {
+                    let mut ids: Vec<_> = (0..60).map(|i| Ids::new(300, i)).collect();
+                    // Later in its sequence than those of higher index, and of
+                    // a shorter sequence, which is begun last.
+                    ids[lowest].0.truncate(260);
+                    ids[lowest].0[259] = -1;
+                    for (i, ids) in ids.iter_mut().enumerate().skip(lowest + 1) {
+                        ids.0[i] = -2;
+                    }
+                    let fault = Stopped::Fault { index: lowest, error: -1 };
+                    assert_eq!(digest_by(backend, &ids, threads, &|| true), Err(fault));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cancelled() {
+        let ids: Vec<_> = (0..16).map(|i| Ids::new(100_000, i)).collect();
+        for backend in Backend::all() {
+            for threads in [1, 2] {
+                let asked = AtomicUsize::new(0);
+                let keep_going = || asked.fetch_add(1, Ordering::Relaxed) > 0;
+                let stopped = digest_by(backend, &ids, threads, &keep_going);
+                assert!(stopped == Err(Stopped::Cancelled), "{backend:?}, {threads} threads");
+                assert_eq!(asked.load(Ordering::Relaxed), 1);
+            }
+        }
     }
 }

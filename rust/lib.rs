@@ -70,5 +70,8 @@ pub mod source;
 pub mod wire;
 mod words;
 
+#[cfg(test)]
+mod testing;
+
 #[cfg(feature = "python")]
 mod python;

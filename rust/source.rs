@@ -69,7 +69,7 @@ impl<S: Source> Source for Parts<'_, S> {
     }
 }
 
-/// How many ids are read at a time where nothing else sets the pace: 1 KiB of words stays in the first-level cache.
+/// How many ids are read at a time where nothing else sets the pace: their words stay in the first-level cache.
 pub(crate) const CHUNK: usize = 128;
 
 /// Which of two sources a comparison could not read, with that source's own error.

@@ -3,21 +3,21 @@
 use crate::source::Source;
 use crate::wire;
 
-/// One SHA-256 block: eight 64-bit words in native order, big-endian on the
-/// wire.
+/// One SHA-256 block: eight 64-bit words, native here, big-endian in the
+/// message.
 pub type Block = [u64; WORDS];
 
 /// Words in one block.
 const WORDS: usize = 8;
 
-/// Words before the first id: the name (two words) and the number of ids.
+/// Words before the first id: the domain and the version (two words) and the number of ids.
 const HEADER: usize = 3;
 
-/// First word of the name.
-const NAME: u64 = half_of_name(0);
+/// First word of the domain.
+const DOMAIN: u64 = half_of_domain(0);
 
-/// Second word of the name, its last byte still free.
-const NAME_END: u64 = half_of_name(8);
+/// Second word of the domain, its last byte still free.
+const DOMAIN_END: u64 = half_of_domain(8);
 
 /// Last byte of the second word: the version of the format.
 const VERSION: u64 = wire::VERSION as u64;
@@ -29,7 +29,7 @@ const END_BYTE: u64 = 0x80;
 const END_WORD: u64 = 0x80 << 56;
 
 /// The bytes of the domain from `start` on as a big-endian word, zero behind its end.
-const fn half_of_name(start: usize) -> u64 {
+const fn half_of_domain(start: usize) -> u64 {
     let mut word = 0;
     let mut i = start;
     while i < start + 8 {
@@ -70,6 +70,7 @@ impl<'a, S: Source + ?Sized> Words<'a, S> {
     /// # Errors
     ///
     /// The source refuses an element; this reader must not be used again.
+    #[expect(clippy::inline_always, reason = "see `Backend::inside`")]
     #[inline(always)]
     pub fn fill(&mut self, out: &mut [Block]) -> Result<usize, S::Error> {
         let count = self.left.min(out.len());
@@ -104,10 +105,10 @@ impl<'a, S: Source + ?Sized> Words<'a, S> {
     /// The words before the first id.
     const fn header(&self) -> [u64; HEADER] {
         if self.ids == 0 {
-            // The name alone, ended at once: neither version nor length.
-            [NAME, NAME_END | END_BYTE, 0]
+            // The domain alone, ended at once: neither version nor length.
+            [DOMAIN, DOMAIN_END | END_BYTE, 0]
         } else {
-            [NAME, NAME_END | VERSION, self.ids as u64]
+            [DOMAIN, DOMAIN_END | VERSION, self.ids as u64]
         }
     }
 

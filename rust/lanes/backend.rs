@@ -3,10 +3,16 @@
 use super::portable;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
+use crate::digest::Hash;
 use crate::words::Block;
 
 /// The most lanes that any back end advances at once.
 pub const LANES: usize = 16;
+
+/// The most blocks of a lane that are read before they are compressed: enough
+/// to make the cost of a call small, few enough that the buffers of all lanes
+/// stay in the L1 cache.
+pub const RUN: usize = 16;
 
 /// The hash value before the first block.
 const INITIAL: [u32; 8] =
@@ -41,7 +47,7 @@ impl States {
     }
 
     /// The digest of one lane after its last block.
-    pub fn digest(&self, lane: usize) -> [u8; 32] {
+    pub fn digest(&self, lane: usize) -> Hash {
         let mut digest = [0; 32];
         for (bytes, word) in digest.as_chunks_mut().0.iter_mut().zip(self.get(lane)) {
             *bytes = word.to_be_bytes();
@@ -64,8 +70,10 @@ impl Backend {
     /// The fastest back end of this machine. The build flag
     /// `--cfg tokenrecords_backend="scalar"` forces the portable one.
     pub fn detect() -> Self {
-        #[cfg(all(target_arch = "x86_64", not(tokenrecords_backend = "scalar")))]
-        if let Some(features) = x86::Features::detect() {
+        #[cfg(target_arch = "x86_64")]
+        if !cfg!(tokenrecords_backend = "scalar")
+            && let Some(features) = x86::Features::detect()
+        {
             return Self::X86(features);
         }
         Self::Portable
@@ -109,12 +117,11 @@ impl Backend {
     /// Every back end that this machine has.
     #[cfg(test)]
     pub fn all() -> Vec<Self> {
+        let mut all = vec![Self::Portable, Self::detect()];
         #[cfg(target_arch = "x86_64")]
-        let x86 = x86::Features::detect().into_iter();
-        #[cfg(target_arch = "x86_64")]
-        let x86 = x86.flat_map(|features| [features, features.narrow()]).map(Self::X86);
-        #[cfg(not(target_arch = "x86_64"))]
-        let x86 = std::iter::empty();
-        x86.chain([Self::Portable]).collect()
+        if let Some(features) = x86::Features::detect() {
+            all.extend(features.fewer().into_iter().map(Self::X86));
+        }
+        all
     }
 }

@@ -2,15 +2,15 @@
 
 use sha2::block_api::compress256;
 
-use super::backend::States;
+use super::backend::{RUN, States};
 use crate::words::Block;
 
 /// Compresses the blocks of each run, lane by lane.
 pub fn compress(states: &mut States, runs: &[&[Block]]) {
     for (lane, run) in runs.iter().enumerate() {
         let mut state = states.get(lane);
-        for blocks in run.chunks(8) {
-            let mut bytes = [[0; 64]; 8];
+        for blocks in run.chunks(RUN) {
+            let mut bytes = [[0; 64]; RUN];
             for (bytes, block) in bytes.iter_mut().zip(blocks) {
                 for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(block) {
                     *bytes = word.to_be_bytes();

@@ -2,16 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::backend::{Backend, LANES, States};
+use super::backend::{Backend, LANES, RUN, States};
+use crate::digest::Hash;
 use crate::source::Source;
 use crate::words::{Block, Words};
 
 /// Blocks between two polls, one or two milliseconds of work.
 const POLL_BLOCKS: usize = 1 << 16;
-
-/// The most blocks of each lane that are compressed in one call: enough to make
-/// the cost of a fill small, few enough that all lanes' stay in the L1 cache.
-const RUN: usize = 16;
 
 /// A batch, shared by the threads that work on it.
 pub struct Job<'a, S> {
@@ -34,7 +31,7 @@ pub struct Job<'a, S> {
 /// What one thread has done.
 pub struct Outcome<E> {
     /// Digests with the indices of their sequences.
-    pub digests: Vec<(usize, [u8; 32])>,
+    pub digests: Vec<(usize, Hash)>,
     /// The fault of lowest index that this thread met.
     pub fault: Option<(usize, E)>,
 }
@@ -152,6 +149,8 @@ impl<'a, S: Source> Job<'a, S> {
 /// Takes a lane out and moves the last one to its place.
 fn remove<'a, S>(lanes: &mut Vec<Lane<'a, S>>, states: &mut States, at: usize) -> Lane<'a, S> {
     let lane = lanes.swap_remove(at);
-    states.set(at, states.get(lanes.len()));
+    if at < lanes.len() {
+        states.set(at, states.get(lanes.len()));
+    }
     lane
 }

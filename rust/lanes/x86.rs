@@ -9,37 +9,44 @@ mod sha;
 use std::arch::is_x86_feature_detected;
 
 use super::backend::{LANES, States};
+use super::portable;
 use crate::words::Block;
 
-/// The most lanes of one call of the kernel of SHA instructions. Two already
-/// hide the latency of these instructions on Intel, four on AMD; more than
-/// four no longer fit the sixteen registers which they can name.
+/// The most lanes of one call of the kernel of SHA instructions. Two already hide the latency of these instructions on
+/// Intel; more than four no longer fit the sixteen registers which they can name.
 const SHA_LANES: usize = 4;
 
-/// From this number of lanes on the AVX-512 kernel, which always takes the
-/// time of all its lanes, is the faster one.
+/// From this number of lanes on the AVX-512 kernel, which always takes the time of all its lanes, is faster than the SHA
+/// instructions.
 const WIDE_FROM: usize = 10;
 
-/// The instructions found on this machine. The fields are private to this
-/// module, so a value is the proof that the SHA instructions are there.
+/// The same without SHA instructions, against plain code.
+const WIDE_FROM_WITHOUT_SHA: usize = 3;
+
+/// The instructions found on this machine. The fields are private to this module, so a value is the proof that the
+/// instructions which it names are there.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
-    /// Whether AVX-512F is there as well.
+    /// The SHA instructions, with SSSE3 and SSE4.1.
+    sha: bool,
+    /// AVX-512F.
     wide: bool,
 }
 
 impl Features {
-    /// Asks the processor; `None` without the SHA instructions.
+    /// Asks the processor; `None` if it has neither.
     pub fn detect() -> Option<Self> {
         let sha =
             is_x86_feature_detected!("sha") && is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1");
-        sha.then(|| Self { wide: is_x86_feature_detected!("avx512f") })
+        let wide = is_x86_feature_detected!("avx512f");
+        (sha || wide).then_some(Self { sha, wide })
     }
 
-    /// The same machine without AVX-512.
+    /// This machine's instructions in every smaller combination, as other machines have them.
     #[cfg(test)]
-    pub const fn narrow(self) -> Self {
-        Self { wide: false }
+    pub fn fewer(self) -> Vec<Self> {
+        let all = [Self { sha: self.sha, wide: false }, Self { sha: false, wide: self.wide }];
+        all.into_iter().filter(|some| some.sha || some.wide).collect()
     }
 
     /// The number of lanes at which the kernels are at their best.
@@ -47,17 +54,30 @@ impl Features {
         if self.wide { LANES } else { SHA_LANES }
     }
 
-    /// Compresses the blocks of each run.
+    /// Compresses the blocks of each run, all of one length.
     pub fn compress(self, states: &mut States, runs: &[&[Block]]) {
-        if self.wide && runs.len() >= WIDE_FROM {
+        let wide_from = if self.sha { WIDE_FROM } else { WIDE_FROM_WITHOUT_SHA };
+        if self.wide && runs.len() >= wide_from {
             // SAFETY: `wide` is set only where AVX-512F was detected.
-            unsafe { avx512::compress(states, runs) }
-        } else {
-            // Parts of equal size: three and two lanes, not four and one.
-            let parts = runs.len().div_ceil(SHA_LANES).max(1);
-            let size = runs.len().div_ceil(parts).max(1);
-            for (part, runs) in runs.chunks(size).enumerate() {
-                self.narrow_compress(states, part * size, runs);
+            return unsafe { avx512::compress(states, runs) };
+        }
+        if !self.sha {
+            return portable::compress(states, runs);
+        }
+        // Parts of equal size: three and two lanes, not four and one.
+        let parts = runs.len().div_ceil(SHA_LANES).max(1);
+        let size = runs.len().div_ceil(parts).max(1);
+        for (part, runs) in runs.chunks(size).enumerate() {
+            let first = part * size;
+            // SAFETY: `sha` is set only where the SHA instructions, SSSE3 and SSE4.1 were detected.
+            unsafe {
+                match *runs {
+                    [] => {}
+                    [a] => sha::compress(states, first, [a]),
+                    [a, b] => sha::compress(states, first, [a, b]),
+                    [a, b, c] => sha::compress(states, first, [a, b, c]),
+                    [a, b, c, d, ..] => sha::compress(states, first, [a, b, c, d]),
+                }
             }
         }
     }
@@ -71,27 +91,10 @@ impl Features {
             f()
         }
     }
-
-    /// Compresses up to [`SHA_LANES`] lanes from lane `first` on.
-    fn narrow_compress(self, states: &mut States, first: usize, runs: &[&[Block]]) {
-        // SAFETY: `self` exists only where the SHA instructions, SSSE3 and
-        // SSE4.1 were detected.
-        unsafe {
-            match *runs {
-                [] => {}
-                [a] => sha::compress(states, first, [a]),
-                [a, b] => sha::compress(states, first, [a, b]),
-                [a, b, c] => sha::compress(states, first, [a, b, c]),
-                [a, b, c, d, ..] => {
-                    sha::compress(states, first, [a, b, c, d]);
-                }
-            }
-        }
-    }
 }
 
-/// Calls `f`, compiled for AVX-512.
-#[target_feature(enable = "avx2")]
+/// Calls `f`; what is inlined of it is compiled for AVX-512.
+#[target_feature(enable = "avx512f")]
 fn wide<T>(f: impl FnOnce() -> T) -> T {
     f()
 }

@@ -1,8 +1,8 @@
 //! Token ids in the memory of a numpy array. Unsafe: this file reads that memory.
 #![allow(unsafe_code)]
 
-use crate::ints::{Kind, Negative, Width, widen, widen_ids};
-use crate::source::{CHUNK, Source};
+use crate::ints::{Kind, Negative, Width, widen};
+use crate::source::Source;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::hint::black_box;
@@ -25,6 +25,14 @@ pub struct ArrayView {
 unsafe impl Send for ArrayView {}
 // SAFETY: as above.
 unsafe impl Sync for ArrayView {}
+
+/// Elements that are copied to private memory at once. Fewer measure slower.
+const PIECE: usize = 64;
+
+/// Private memory for `PIECE` elements of up to 8 bytes, in whole cache lines: a store that is split over two of them
+/// could not be forwarded to the load that follows.
+#[repr(align(64))]
+struct Private(MaybeUninit<[u8; 8 * PIECE]>);
 
 impl ArrayView {
     /// A view of `array`, or `None` where it is not one-dimensional or holds no integers.
@@ -52,49 +60,65 @@ impl ArrayView {
         Self { data, len: end - start, ..self }
     }
 
-    /// Writes the integers from `at` on to `out`, a negative one as its two's complement.
-    pub fn read_words(&self, at: usize, out: &mut [u64]) {
-        for (start, piece) in (at..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
-            self.read_chunk(start, piece, widen);
-        }
-    }
-
     /// True if the dtype has a sign.
     pub fn is_signed(&self) -> bool {
         self.kind.signed
     }
 
-    /// Copies elements `at..at + out.len()`, at most `CHUNK` of them, and lets `widen` write them to `out`.
-    #[inline]
-    fn read_chunk<T>(&self, at: usize, out: &mut [u64], widen: impl Fn(Kind, &[u8], &mut [u64]) -> T) -> T {
-        assert!(out.len() <= CHUNK && at + out.len() <= self.len, "read past the end of the array");
+    /// Writes the integers from `at` on to `out`, a negative one as its two's complement; gives their bitwise or.
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
+    pub fn read_words(&self, at: usize, out: &mut [u64]) -> u64 {
+        assert!(at.checked_add(out.len()).is_some_and(|end| end <= self.len), "read past the end of the array");
+        let mut seen = 0;
+        for (first, piece) in (at..).step_by(PIECE).zip(out.chunks_mut(PIECE)) {
+            let mut private = Private(MaybeUninit::uninit());
+            // SAFETY: the assertion keeps the elements `first..first + piece.len()` within the array.
+            unsafe { self.copy(first, piece.len(), &mut private) };
+            // Another thread may write to the array while the GIL is released. Behind this line the compiler can't know
+            // any more that the private memory equals the array, so that it can't read the array a second time.
+            let private = black_box(&private);
+            // SAFETY: `copy` wrote as many bytes, and `private` outlives the slice.
+            let raw = unsafe {
+                std::slice::from_raw_parts(private.0.as_ptr().cast(), self.kind.width as usize * piece.len())
+            };
+            seen |= widen(self.kind, raw, piece);
+        }
+        seen
+    }
+
+    /// Copies `count` elements from element `first` on to private memory, at most `PIECE`.
+    ///
+    /// # Safety
+    /// The array has the elements `first..first + count`.
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
+    unsafe fn copy(&self, first: usize, count: usize, private: &mut Private) {
+        assert!(count <= PIECE, "more elements than private memory");
         let width = self.kind.width as usize;
-        let mut block = [MaybeUninit::<u8>::uninit(); 8 * CHUNK];
-        let private: *mut u8 = block.as_mut_ptr().cast();
-        for (i, step) in (0..out.len()).zip((0..).step_by(width)) {
-            if self.stride == width.cast_signed() {
-                // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, whatever the signs, and
-                // the assertion keeps `at..at + out.len()` within them; here they are adjacent, so that one copy
-                // takes them all. `block` holds 8 bytes for each of `CHUNK` elements. The two can't overlap:
-                // `block` is new.
-                unsafe {
-                    let first = self.data.offset(at.cast_signed() * self.stride);
-                    private.copy_from_nonoverlapping(first, width * out.len());
+        let to: *mut u8 = private.0.as_mut_ptr().cast();
+        // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, whatever its sign, and the caller for
+        // these to be among them; they may have any alignment, as bytes do. `private` holds 8 bytes for each of them, and
+        // can't overlap with an array that is older.
+        unsafe {
+            let from = self.data.offset(first.cast_signed() * self.stride);
+            if self.stride != width.cast_signed() {
+                for i in 0..count {
+                    let element = from.offset(i.cast_signed() * self.stride);
+                    to.add(i * width).copy_from_nonoverlapping(element, width);
                 }
-                break;
-            }
-            // SAFETY: as above, for one element; its address may have any alignment, as bytes do.
-            unsafe {
-                let element = self.data.offset((at + i).cast_signed() * self.stride);
-                private.add(step).copy_from_nonoverlapping(element, width);
+            } else if count == PIECE {
+                // The usual case apart, because its length is known when compiling but for the width.
+                match self.kind.width {
+                    Width::W1 => to.copy_from_nonoverlapping(from, PIECE),
+                    Width::W2 => to.copy_from_nonoverlapping(from, 2 * PIECE),
+                    Width::W4 => to.copy_from_nonoverlapping(from, 4 * PIECE),
+                    Width::W8 => to.copy_from_nonoverlapping(from, 8 * PIECE),
+                }
+            } else {
+                to.copy_from_nonoverlapping(from, width * count);
             }
         }
-        // Another thread may write to the array while the GIL is released. Behind this line the compiler can't
-        // know any more that the block equals the array, so that it can't read the array a second time.
-        let private = black_box(private);
-        // SAFETY: the first `width * out.len()` bytes of `block` were written above, and `block` outlives the slice.
-        let raw = unsafe { std::slice::from_raw_parts(private, width * out.len()) };
-        widen(self.kind, raw, out)
     }
 }
 
@@ -105,10 +129,13 @@ impl Source for ArrayView {
         self.len
     }
 
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
-        for (start, piece) in (at..).step_by(CHUNK).zip(out.chunks_mut(CHUNK)) {
-            self.read_chunk(start, piece, widen_ids)
-                .map_err(|found| Negative { index: start + found.index, ..found })?;
+        let seen = self.read_words(at, out);
+        // Sign extension carries the sign of every narrower element to bit 63, so one test serves them all.
+        if self.kind.signed && seen.cast_signed() < 0 {
+            return Err(Negative::first(at, out));
         }
         Ok(())
     }

@@ -12,9 +12,12 @@ use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::thread::available_parallelism;
 
-/// Ids in a window. A window bounds the memory for ids copied from lists (8 bytes each), and what an iterator must give
-/// before hashing starts, without leaving threads idle at its end.
-const WINDOW: usize = 1 << 22;
+/// The weight of a window: it bounds the memory for ids copied from lists, and for arrays that an iterator makes, and is
+/// large enough to keep lanes and threads busy.
+const WINDOW: usize = 1 << 26;
+
+/// The weight of an id copied from a list, where one of an array, which is not copied, weighs 1.
+const COPIED: usize = 16;
 
 /// One sequence of a window, readable without the GIL.
 enum Item {
@@ -120,29 +123,28 @@ struct Batch<'py> {
     window: Vec<Item>,
     /// The arrays that the window's views read.
     owners: Vec<Bound<'py, PyAny>>,
-    /// Ids in the window.
-    ids: usize,
+    weight: usize,
     hashes: Vec<Hash>,
 }
 
 impl<'py> Batch<'py> {
     fn new(py: Python<'py>, threads: usize) -> Self {
-        Self { py, threads, window: Vec::new(), owners: Vec::new(), ids: 0, hashes: Vec::new() }
+        Self { py, threads, window: Vec::new(), owners: Vec::new(), weight: 0, hashes: Vec::new() }
     }
 
     fn add(&mut self, tokens: &Tokens<'py, '_>) -> PyResult<()> {
-        let len = tokens.len();
+        // An empty sequence weighs something too: an endless iterator of them must not fill the memory.
         if let Some((view, owner)) = tokens.view_and_owner() {
             self.window.push(Item::View(view.clone()));
             self.owners.push(owner.clone().into_any());
+            self.weight += tokens.len() + COPIED;
         } else {
-            let mut ids = vec![0; len];
+            let mut ids = vec![0; tokens.len()];
             tokens.read(0, &mut ids)?;
+            self.weight += COPIED * (ids.len() + 1);
             self.window.push(Item::Ids(ids));
         }
-        // An empty sequence counts too: an endless iterator of them must not fill the memory.
-        self.ids += len + 1;
-        if self.ids >= WINDOW {
+        if self.weight >= WINDOW {
             self.flush()?;
         }
         Ok(())
@@ -150,7 +152,8 @@ impl<'py> Batch<'py> {
 
     fn flush(&mut self) -> PyResult<()> {
         let interrupt = Mutex::new(None);
-        let keep_going = || match Python::attach(Python::check_signals) {
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over lifetimes")]
+        let keep_going = || match Python::attach(|py| py.check_signals()) {
             Ok(()) => true,
             Err(error) => {
                 *interrupt.lock().expect("only this thread locks it") = Some(error);
@@ -168,7 +171,7 @@ impl<'py> Batch<'py> {
                 return Err(interrupt.into_inner().expect("only this thread locked it").expect("it cancelled"));
             }
         }
-        (self.ids, self.window) = (0, Vec::new());
+        (self.weight, self.window) = (0, Vec::new());
         self.owners.clear();
         Ok(())
     }

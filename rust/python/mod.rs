@@ -25,7 +25,6 @@ mod _core {
     use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
-    use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
     #[pymodule_export]
@@ -196,14 +195,11 @@ mod _core {
     ///     for each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
     ///     `narrow`. An array is None where the line lacks the field.
     #[pyfunction]
-    fn scan_record<'py>(
-        py: Python<'py>,
-        line: PyBackedBytes,
-        narrow: bool,
-    ) -> Option<json::Scanned<'py>> {
+    fn scan_record<'py>(line: &Bound<'py, PyBytes>, narrow: bool) -> Option<json::Scanned<'py>> {
+        let (py, line) = (line.py(), line.as_bytes());
         match narrow {
-            true => json::scan::<f32>(py, &line),
-            false => json::scan::<f64>(py, &line),
+            true => json::scan::<f32>(py, line),
+            false => json::scan::<f64>(py, line),
         }
     }
 

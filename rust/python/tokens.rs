@@ -169,7 +169,7 @@ fn exported<'py>(name: Name<'_>, object: &Bound<'py, PyAny>) -> PyResult<Option<
     };
     let array = py.import(intern!(py, "numpy"))?.call_method1(convert, (object,)).map_err(|cause| {
         let kind = type_name(object);
-        let error = PyTypeError::new_err(format!("{name} is a {kind} that gives no array on the CPU: {cause}"));
+        let error = PyTypeError::new_err(format!("{name} is of type {kind}, which gives no array on the CPU: {cause}"));
         because(py, error, cause)
     })?;
     Ok(Some(array.cast_into()?))
@@ -188,7 +188,7 @@ fn refuse_masked(name: Name<'_>, array: &Bound<'_, PyUntypedArray>) -> PyResult<
 fn packed(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyErr {
     let kind = type_name(object);
     PyTypeError::new_err(format!(
-        "{name} is a {kind}: bytes are not a token sequence (packed ids would be hashed as byte values); \
+        "{name} is of type {kind}: bytes are not a token sequence (packed ids would be hashed as byte values); \
          give their dtype, as in numpy.frombuffer(data, dtype='<i4')"
     ))
 }
@@ -196,7 +196,7 @@ fn packed(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyErr {
 /// An error for what has a length and items but is no sequence of token ids.
 fn refuse(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let kind = type_name(object);
-    let error = |why: &str| Err(PyTypeError::new_err(format!("{name} is a {kind}: {why}")));
+    let error = |why: &str| Err(PyTypeError::new_err(format!("{name} is of type {kind}: {why}")));
     if object.is_instance_of::<PyString>() {
         return error("text is not a token sequence; tokenize it first");
     }

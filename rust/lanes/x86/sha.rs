@@ -3,6 +3,7 @@
 //!
 //! The loops over lanes are plain loops: a closure in `array::map` would not be
 //! inlined, since `map` is compiled without these instructions.
+#![expect(clippy::needless_range_loop, reason = "one index goes through several arrays")]
 
 use std::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x, _mm_setzero_si128,
