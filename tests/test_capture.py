@@ -159,7 +159,7 @@ def test_a_bad_line_is_reported_and_the_others_are_written(capture: Capture, lin
     result = capture(row("first", [1], [2]), "", line, row("last", [1, 2, 3], [4]))
     assert result.exit_code == 1
     assert f"{capture.source}:3: {reason}" in result.stderr
-    assert "1 line not captured" in result.stderr
+    assert "1 line left out" in result.stderr
     assert [entry.model_call_id for entry in capture.records()] == ["first", "last"]
     assert [path.name for path in capture.out.iterdir()] == ["r.tokens.jsonl"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from tokenrecords.capture import Capture, record_path
-from tokenrecords.entry import ParentResolutionStatus, TokenEntry
-from tokenrecords.jsonl import append_jsonl, read_jsonl, write_jsonl
+from tokenrecords.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.table import CALLS, call_row, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sized
+    from collections.abc import Iterable, Sequence, Sized
+
+    from tokenrecords.entry import TokenEntry
 
 app = typer.Typer(
     add_completion=False,
@@ -24,17 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exact tokens of served model calls as proven training records.",
 )
-
-_STATUS_STYLES = {
-    ParentResolutionStatus.ROOT: "cyan",
-    ParentResolutionStatus.RESOLVED: "green",
-    ParentResolutionStatus.UNRESOLVED: "yellow",
-}
-
-
-@app.callback()
-def _commands() -> None:
-    """Keep `capture` a subcommand."""
 
 
 @app.command()
@@ -83,12 +72,30 @@ def capture(
         raise typer.BadParameter(str(error)) from error
 
     entries = [entry for new in captured.new.values() for entry in new]
-    _console().print(_table(entries))
-    _console().print(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}", style="bold")
-    for bad in captured.bad:
-        _console(stderr=True).print(str(bad), style="red", markup=False, highlight=False, soft_wrap=True)
-    if captured.bad:
-        _console(stderr=True).print(f"{_count(captured.bad, 'line')} not captured", style="bold red")
+    print_table(CALLS, map(call_row, entries))
+    typer.secho(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}", bold=True)
+    _report(captured.bad)
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory.")],
+) -> None:
+    """Print the records of a file as a table.
+
+    Exit status: 0 if every line held a record, 1 if some did not.
+    """
+    with scan_jsonl(file, on_error="skip") as reader:
+        print_table(CALLS, map(call_row, reader))
+    _report(reader.errors)
+
+
+def _report(bad: Sequence[object]) -> None:
+    """Say which lines were left out, and end with status 1 if there are any."""
+    for line in bad:
+        typer.secho(line, fg="red", err=True)
+    if bad:
+        typer.secho(f"{_count(bad, 'line')} left out", fg="red", bold=True, err=True)
         raise typer.Exit(1)
 
 
@@ -96,39 +103,7 @@ def _count(things: Sized, noun: str) -> str:
     return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr)
-    # In a pipe there is no width to keep to, and a table must not lose characters.
-    return console if console.is_terminal else Console(stderr=stderr, width=200)
-
-
 def _progress() -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _table(entries: Iterable[TokenEntry]) -> Table:
-    table = Table("rollout", "call", box=None, pad_edge=False, header_style="bold")
-    table.add_column("prompt", justify="right")
-    table.add_column("generated", justify="right")
-    table.add_column("parent")
-    table.add_column("digest")
-    for entry in entries:
-        table.add_row(
-            Text(entry.rollout_id),
-            Text(entry.model_call_id),
-            f"{len(entry.prompt_token_ids):,}",
-            f"{len(entry.generation_token_ids):,}",
-            _parent(entry),
-            (entry.digest or "")[:12],
-        )
-    return table
-
-
-def _parent(entry: TokenEntry) -> Text:
-    status = entry.parent_resolution
-    if status is None:
-        return Text("")
-    detail = entry.parent_call_id or entry.parent_resolution_reason
-    return Text(f"{status} {detail}".rstrip(), style=_STATUS_STYLES[status])
