@@ -13,6 +13,7 @@ import numpy as np
 import pydantic
 import tokenrecords
 from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
+from files import files
 from reference import load_reference
 from tokenrecords import (
     TokenEntry,
@@ -170,7 +171,12 @@ def _parts(n: int) -> dict[str, dict[str, object]]:
     return {"array": {**names, **arrays}, "list": {**names, **{k: v.tolist() for k, v in arrays.items()}}}
 
 
-SECTIONS = {"digests": digests, "batches": batches, "functions": functions}
+SECTIONS = {
+    "digests": digests,
+    "batches": batches,
+    "functions": functions,
+    "files": partial(files, reference=REFERENCE),
+}
 
 
 def main() -> None:
