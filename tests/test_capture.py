@@ -77,6 +77,7 @@ def test_a_call_becomes_a_record(capture: Capture) -> None:
         "cum_len": 3,
         "digest": compute_digest([1, 2, 3]),
         "parent_resolution": ROOT,
+        "finish_reason": None,
     }
 
 
@@ -133,7 +134,7 @@ def test_rollouts_do_not_mix(capture: Capture) -> None:
 
 
 FAULTS = {
-    "no tokens": ({"rollout_id": "r", "model_call_id": "a", "response": {}}, "the response carries no token fields"),
+    "no tokens": ({"rollout_id": "r", "model_call_id": "a", "response": {}}, "the response carries no token ids"),
     "torn JSON": ('{"rollout_id": "r"', "EOF while parsing"),
     "no object": ([1], "an object is needed, got list"),
     "no call id": ({"rollout_id": "r", "response": row("a", [1], [2])["response"]}, "model_call_id is missing"),
@@ -141,10 +142,10 @@ FAULTS = {
     "parent of another type": (row("a", [1], [2], parent_call_id=7), "parent_call_id is int, str is needed"),
     "unequal lengths": (
         {**row("a", [1], [2]), "response": {"output": [{**fields([1], [2]), "generation_log_probs": []}]}},
-        "generation_token_ids and generation_log_probs must have the same length, got 1 and 0",
+        "responses choice 0: 1 generation_token_ids and 0 generation_log_probs",
     ),
-    "negative id": (row("a", [1, -9], [2]), "prompt_token_ids[1] is -9: token ids must be non-negative, got -9"),
-    "text for an id": (row("a", ["x"], [2]), "prompt_token_ids: 0: Input should be a valid integer"),
+    "negative id": (row("a", [1, -9], [2]), "chat choice 0: prompt_token_ids[1] is -9: token ids must be non-neg"),
+    "text for an id": (row("a", ["x"], [2]), "chat choice 0: prompt_token_ids[0] is 'x', not a token id"),
     "a path": (row("a", [1], [2], rollout="../x"), "rollout_id '../x' can't name a file"),
     "the directory": (row("a", [1], [2], rollout=".."), "rollout_id '..' can't name a file"),
     "this directory": (row("a", [1], [2], rollout="."), "rollout_id '.' can't name a file"),
@@ -204,6 +205,36 @@ def test_a_wrong_call_has_status_2(capture: Capture, flags: tuple[str, ...]) -> 
 def test_a_missing_file_has_status_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["capture", str(tmp_path / "none"), "--out", str(tmp_path)])
     assert result.exit_code == 2
+
+
+VLLM = {
+    "object": "chat.completion",
+    "prompt_token_ids": [1, 7],
+    "choices": [
+        {
+            "index": index,
+            "finish_reason": "stop",
+            "token_ids": ids,
+            "message": {"role": "assistant", "content": "ok"},
+            "logprobs": {"content": [{"token": "w", "logprob": -0.5} for _ in ids]},
+        }
+        for index, ids in enumerate(([41], [42, 2]))
+    ],
+}
+
+
+def test_any_dialect_is_taken_and_each_choice_is_a_call(capture: Capture) -> None:
+    assert capture({"rollout_id": "r", "model_call_id": "a", "response": VLLM}).exit_code == 0
+    calls = [(entry.model_call_id, entry.generation_token_ids) for entry in capture.records()]
+    assert calls == [("a#0", [41]), ("a#1", [42, 2])]
+    assert [e.parent_resolution for e in capture.records()] == [ROOT, ROOT]
+
+
+def test_the_dialect_can_be_said(capture: Capture) -> None:
+    line = {"rollout_id": "r", "model_call_id": "a", "response": VLLM}
+    assert capture(line, flags=("--dialect", "vllm-chat")).exit_code == 0
+    assert capture(line, flags=("--dialect", "vlm", "--overwrite")).exit_code == 2
+    assert capture(line, flags=("--dialect", "tgi", "--overwrite")).exit_code == 1
 
 
 def test_the_time_of_capture_stands_in_for_none(capture: Capture) -> None:

@@ -119,7 +119,7 @@ def copy_int_list(value: Any) -> list[int] | None:
 def copy_float_list(value: Any) -> list[float] | None:
     """`value` copied to a new list if it is an exact list of exact floats, else None."""
 
-def int32_array(value: list[int]) -> npt.NDArray[np.int32] | None:
+def int32_array(value: Any) -> npt.NDArray[np.int32] | None:
     """`value` as an array if it is an exact list of exact ints between -2**30 and 2**30, else None."""
 
 def array_over(value: Any) -> npt.NDArray[Any] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from pydantic_core import core_schema
 
-from tokenrecords import _core
+from tokenrecords import _core, routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +127,35 @@ LOG_PROBS = _Field(
         metadata={"pydantic_js_updates": {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}}
     ),
 )
+
+
+class _RoutesField:
+    """A pydantic annotation: anything, with an array as its `nrlre1` string in JSON."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        anything = handler(source)
+        return core_schema.chain_schema(
+            [anything],
+            serialization=core_schema.wrap_serializer_function_ser_schema(
+                self._serialize, info_arg=True, schema=anything
+            ),
+        )
+
+    @staticmethod
+    def _serialize(value: Any, handler: Handler, info: core_schema.SerializationInfo) -> Any:
+        if info.mode == "python":
+            return value if isinstance(value, np.ndarray) else handler(value)
+        if isinstance(value, np.ndarray):
+            return routes.encode_routed_experts(value, "nrlre1")
+        if isinstance(value, bytes | bytearray | memoryview):
+            raise ValueError(
+                f"routed_experts is {type(value).__name__}: JSON has no bytes; "
+                "give an array, or text such as its base64"
+            )
+        return handler(value)
+
+
+ROUTED_EXPERTS = _RoutesField()
 
 
 def as_id_array(value: Any, *, name: str, dtype: npt.DTypeLike | None = None) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,16 @@ from pydantic_core import from_json
 
 from tokenrecords._errors import one_line
 from tokenrecords._sources import SUFFIX
-from tokenrecords.entry import ParentResolutionStatus, TokenEntry
-from tokenrecords.lineage import resolve_parent, stamp_lineage
-from tokenrecords.payloads import extract_token_fields, response_to_output_items, strip_token_fields
+from tokenrecords.entry import ParentResolutionStatus
+from tokenrecords.lineage import resolve_parent
+from tokenrecords.responses import entries_from_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+    from types import UnionType
+
+    from tokenrecords.entry import TokenEntry
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME = 255  # bytes of a file name, on every file system in use
@@ -41,9 +43,11 @@ class Capture:
 
     Args:
         earlier: Gives the records that a rollout has already, when the first of its calls comes.
+        dialect: As for `read_response`.
     """
 
     earlier: Callable[[str], Iterable[TokenEntry]]
+    dialect: str | None = None
     new: dict[str, list[TokenEntry]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     _calls: dict[str, dict[str, TokenEntry]] = field(default_factory=dict)
@@ -65,14 +69,14 @@ class Capture:
         if rollout_id not in self._calls:
             self._calls[rollout_id] = {call.model_call_id: call for call in self.earlier(rollout_id)}
         calls = self._calls[rollout_id]
-        entry = _entry(row)
-        known = calls.get(entry.model_call_id)
-        if known is None:
-            _stamp(entry, row, calls.values())
-            calls[entry.model_call_id] = entry
-            self.new.setdefault(rollout_id, []).append(entry)
-        elif not _same_tokens(known, entry):
-            raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
+        for entry in _entries(row, self.dialect):
+            known = calls.get(entry.model_call_id)
+            if known is None:
+                _decide(entry, row, calls.values())
+                calls[entry.model_call_id] = entry
+                self.new.setdefault(rollout_id, []).append(entry)
+            elif not _same_tokens(known, entry):
+                raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
 
 
 def record_path(directory: Path, rollout_id: str) -> Path:
@@ -93,42 +97,36 @@ def check_rollout_id(rollout_id: str) -> str:
     return rollout_id
 
 
-def _required(row: dict[str, Any], name: str, kind: type) -> Any:
+def _required(row: dict[str, Any], name: str, kind: type | UnionType) -> Any:
     if name not in row:
         raise ValueError(f"{name} is missing")
     if not isinstance(row[name], kind):
-        raise ValueError(f"{name} is {type(row[name]).__name__}, {kind.__name__} is needed")
+        needed = getattr(kind, "__name__", str(kind))
+        raise ValueError(f"{name} is {type(row[name]).__name__}, {needed} is needed")
     return row[name]
 
 
-def _entry(row: dict[str, Any]) -> TokenEntry:
-    response = _required(row, "response", dict)
-    tokens = extract_token_fields(response)
-    if tokens is None:
-        raise ValueError("the response carries no token fields")
-    items, index = strip_token_fields(response_to_output_items(response))
-    return TokenEntry(
+def _entries(row: dict[str, Any], dialect: str | None) -> list[TokenEntry]:
+    entries = entries_from_response(
+        _required(row, "response", dict | list),
         rollout_id=row["rollout_id"],
         model_call_id=_required(row, "model_call_id", str),
-        model=response.get("model") or "",
-        output_items=items,
-        token_item_index=index,
-        response_id=response.get("id"),
-        created_at=response.get("created_at") or response.get("created") or time.time(),
-        **tokens,
-    ).as_arrays()
+        dialect=dialect,
+    )
+    if not entries:
+        raise ValueError("the response carries no token ids")
+    return [entry.as_arrays() for entry in entries]
 
 
-def _stamp(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry]) -> None:
-    parent: str | None
+def _decide(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry]) -> None:
+    """Find the parent of an entry, and note it."""
     if "parent_call_id" in row and row["parent_call_id"] is None:
-        parent, status, why = None, ParentResolutionStatus.ROOT, ""
-    else:
-        if "parent_call_id" in row:
-            entry.parent_call_id = _required(row, "parent_call_id", str)
-        parent, status, why = resolve_parent(entry, earlier)
-    stamp_lineage(entry, parent, status)
-    entry.parent_resolution_reason = why
+        entry.parent_resolution = ParentResolutionStatus.ROOT
+        return
+    if "parent_call_id" in row:
+        entry.parent_call_id = _required(row, "parent_call_id", str)
+    decision = resolve_parent(entry, earlier)
+    entry.parent_call_id, entry.parent_resolution, entry.parent_resolution_reason = decision
 
 
 def _same_tokens(a: TokenEntry, b: TokenEntry) -> bool:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tokenrecords.capture import Capture, record_path
+from tokenrecords.dialects import READERS
 from tokenrecords.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.table import CALLS, call_row, print_table
 
@@ -41,6 +42,9 @@ def capture(
     *,
     append: Annotated[bool, typer.Option("--append", help="Add to the files that are there.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files that are there.")] = False,
+    dialect: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Of all responses, if not detected: {', '.join(READERS)}.")
+    ] = None,
 ) -> None:
     """Write the calls of served responses as records, DIR/<rollout_id>.tokens.jsonl.
 
@@ -48,6 +52,8 @@ def capture(
     """
     if append and overwrite:
         raise typer.BadParameter("--append and --overwrite exclude each other")
+    if dialect is not None and dialect not in READERS:
+        raise typer.BadParameter(f"--dialect is {dialect}: one of {', '.join(READERS)} is needed")
 
     def earlier(rollout_id: str) -> Iterable[TokenEntry]:
         path = record_path(out, rollout_id)
@@ -57,7 +63,7 @@ def capture(
             raise typer.BadParameter(f"{path} is already there: say --append or --overwrite")
         return read_jsonl(path)
 
-    captured = Capture(earlier)
+    captured = Capture(earlier, dialect)
     with responses.open("rb") as lines, _progress() as progress:
         task = progress.add_task(responses.name, total=responses.stat().st_size)
         for done in captured.read(lines, str(responses)):

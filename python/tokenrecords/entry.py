@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokenrecords import _fields, _json, routes
+from tokenrecords import _fields, _json
 from tokenrecords._errors import one_line
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class TokenEntry(BaseModel):
     prompt_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
     generation_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
     generation_log_probs: Annotated[LogProbs, _fields.LOG_PROBS]
-    routed_experts: Annotated[Any | None, routes.JSON_FIELD] = None
+    routed_experts: Annotated[Any | None, _fields.ROUTED_EXPERTS] = None
     output_items: list[dict[Any, Any]] = Field(default_factory=list)
     token_item_index: int | None = None
     response_id: str | None = None

@@ -168,7 +168,7 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
             return entry.parent_call_id, ParentResolutionStatus.RESOLVED, ""
         return None, ParentResolutionStatus.UNRESOLVED, "prefix_mismatch"
     # The longest first and of equal ones the latest, so that the first that fits is the parent.
-    for call in sorted(calls, key=_cumulative_length)[::-1]:
+    for call in sorted(calls, key=cumulative_length)[::-1]:
         if starts_prompt(call, entry):
             return call.model_call_id, ParentResolutionStatus.RESOLVED, ""
     if not calls or any(_is_root(call) and _same_prompt(call, entry) for call in calls):
@@ -178,7 +178,7 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
 
 def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
     """True if the cumulative sequence of `call` is not empty and starts the prompt of `entry`."""
-    length = _cumulative_length(call)
+    length = cumulative_length(call)
     if not 0 < length <= len(entry.prompt_token_ids):
         return False
     if call.prompt_is_delta:
@@ -191,7 +191,8 @@ def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
     )
 
 
-def _cumulative_length(call: TokenEntry) -> int:
+def cumulative_length(call: TokenEntry) -> int:
+    """The number of ids in prompt and generation of the full sequence; 0 for a delta entry that does not say it."""
     if call.prompt_is_delta:
         return call.cum_len or 0
     return len(call.prompt_token_ids) + len(call.generation_token_ids)
