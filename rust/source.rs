@@ -51,6 +51,8 @@ impl<S: Source> Source for Parts<'_, S> {
         self.0.iter().map(Source::len).sum()
     }
 
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
     fn read(&self, mut at: usize, mut out: &mut [u64]) -> Result<(), Self::Error> {
         for (place, part) in self.0.iter().enumerate() {
             if at >= part.len() {

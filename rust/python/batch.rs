@@ -36,6 +36,8 @@ impl Source for Item {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
         match self {
             Self::View(view) => view.read(at, out),
