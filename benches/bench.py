@@ -14,7 +14,7 @@ import pydantic
 import tokenrecords
 from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
 from files import files
-from reference import load_reference
+from reference import NAME, VERSION, reference_records
 from tokenrecords import (
     TokenEntry,
     compute_digest,
@@ -26,7 +26,7 @@ from tokenrecords import (
 
 SIZES = (16, 1_024, 32_768, 131_072)
 DOMAIN = b"nemo-gym-tokens"
-REFERENCE = load_reference()
+REFERENCE = reference_records()
 
 
 def random_ids(n: int, seed: int = 0) -> np.ndarray:
@@ -185,6 +185,8 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="default: all")
     arguments = parser.parse_args()
     print(f"tokenrecords {tokenrecords.__version__}, pydantic {pydantic.VERSION}; {machine()}")
+    if REFERENCE is None:
+        print(f"{NAME} {VERSION} can't be had: the rest runs without it")
     for name in arguments.sections or SECTIONS:
         SECTIONS[name](SMOKE if arguments.smoke else FULL)
 

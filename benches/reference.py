@@ -1,8 +1,12 @@
-"""The published module that `tokenrecords` replaces: its wheel, cached, and its modules loaded by path."""
+"""The published records module that tokenrecords replaces, for comparisons: its wheel, downloaded once and unpacked.
+
+It is data here, not a dependency: its metadata asks for a newer Python than its modules need.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,45 +16,56 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-CACHE = Path(__file__).parent / ".cache"
-REQUIREMENT = "nemo-gym==0.7.0"
-_PACKAGE = "nemo_gym/token_id_capture"
+NAME, VERSION = "nemo-gym", "0.7.0"
+CACHE = Path(__file__).with_name(".cache")
+PACKAGE = "nemo_gym/token_id_capture/"
 
 
 def reference_wheel() -> Path | None:
-    """The wheel, from the cache or from the package index; None where it can't be had."""
-    found = sorted(CACHE.glob("nemo_gym-0.7.0-*.whl"))
-    if found:
-        return found[0]
-    # Its metadata wants a newer Python than the modules need, so that it is fetched but not installed.
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--python-version", "3.13.14", "--dest", str(CACHE), REQUIREMENT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{REQUIREMENT} can't be had: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+    """The wheel: what TOKENRECORDS_REFERENCE_WHEEL names, or the cached download; None where it can't be had."""
+    if given := os.environ.get("TOKENRECORDS_REFERENCE_WHEEL"):
+        return Path(given)
+    if not _cached():
+        options = ["--no-deps", "--only-binary=:all:", "--python-version", "3.13.14", "--quiet", "--retries", "1"]
+        subprocess.run(
+            [sys.executable, "-m", "pip", "download", *options, f"{NAME}=={VERSION}", "--dest", str(CACHE)],
+            check=False,
+            capture_output=True,
+        )
+    return _cached()
+
+
+def _cached() -> Path | None:
+    return next(CACHE.glob(f"{NAME.replace('-', '_')}-{VERSION}-*.whl"), None)
+
+
+def reference_path() -> Path | None:
+    """The directory to put on `sys.path` for `nemo_gym.token_id_capture`, and that package alone."""
+    wheel = reference_wheel()
+    if wheel is None:
         return None
-    return next(CACHE.glob("nemo_gym-0.7.0-*.whl"))
-
-
-def reference_directory() -> Path | None:
-    """The unpacked directory that holds the package `nemo_gym`, None where the wheel can't be had."""
-    directory = CACHE / "nemo-gym-0.7.0"
-    if not directory.exists():
-        wheel = reference_wheel()
-        if wheel is None:
-            return None
+    path = CACHE / f"{NAME}-{VERSION}"
+    if not path.exists():
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(directory, [name for name in archive.namelist() if name.startswith(_PACKAGE)])
-    return directory
+            archive.extractall(fresh, [name for name in archive.namelist() if name.startswith(PACKAGE)])
+        try:
+            fresh.rename(path)
+        except OSError:  # another process was faster
+            if not path.exists():
+                raise
+    return path
 
 
-def load_reference(module: str = "records") -> ModuleType | None:
-    """A module of the reference's package by its file, None where the wheel can't be had."""
-    directory = reference_directory()
-    if directory is None:
+def reference_records() -> ModuleType | None:
+    """The published records module itself, loaded by its path."""
+    path = reference_path()
+    if path is None:
         return None
-    spec = importlib.util.spec_from_file_location(f"reference_{module}", directory / _PACKAGE / f"{module}.py")
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
+    spec = importlib.util.spec_from_file_location("reference_records", path / PACKAGE / "records.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -18,7 +18,7 @@ pub const HEADER_LEN: usize = 9;
 /// ```
 #[must_use]
 pub fn encoded_len(n: usize) -> Option<usize> {
-    n.checked_mul(8)?.checked_add(HEADER_LEN)
+    n.checked_mul(8)?.checked_add(HEADER_LEN).filter(|&len| isize::try_from(len).is_ok())
 }
 
 /// Writes the encoding of `source` to `out`, which must be [`encoded_len`] bytes long.
@@ -72,7 +72,9 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_address_space_is_none() {
-        assert_eq!(encoded_len(usize::MAX / 8), None);
-        assert_eq!(encoded_len(usize::MAX / 8 - 1), Some(usize::MAX - 7 - 8 + 9));
+        let most = (isize::MAX.unsigned_abs() - HEADER_LEN) / 8;
+        assert_eq!(encoded_len(most), Some(8 * most + 9));
+        assert_eq!(encoded_len(most + 1), None);
+        assert_eq!(encoded_len(usize::MAX), None);
     }
 }

@@ -97,8 +97,8 @@ def compute_digests(
     True
     """
 
-def prefix_digest(token_ids: _TokenSequence, length: int) -> str:
-    """Digest of the first `length` ids.
+def prefix_digest(length: int, /, **sequence: _TokenSequence) -> str:
+    """Digest of the first `length` ids of a sequence. Errors name it by its keyword.
 
     Raises:
         ValueError: There are fewer; or as `compute_digest`.

@@ -201,13 +201,12 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return _same_arrays(a, b)
     if isinstance(a, list | tuple) and type(a) is type(b):
-        # The C comparison first; it says no for two NaN objects and fails on arrays inside.
-        try:
-            if a == b:
-                return True
-        except ValueError:
-            pass
-        return len(a) == len(b) and all(map(same, a, b))
+        if len(a) != len(b):
+            return False
+        # In C where all are plain numbers; it would take an array of one element for its element.
+        if all(_core.copy_int_list(x) is not None or _core.copy_float_list(x) is not None for x in (a, b)) and a == b:
+            return True
+        return all(map(same, a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
     if isinstance(a, float) and isinstance(b, float) and math.isnan(a):

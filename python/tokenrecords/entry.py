@@ -21,6 +21,7 @@ TOKEN_ENTRY_RECORD_SCHEMA_VERSION = 1
 TokenIds: TypeAlias = list[int] | npt.NDArray[np.integer[Any]]
 LogProbs: TypeAlias = list[float] | npt.NDArray[np.floating[Any]]
 
+_ORIGIN = "_origin"
 _ID_FIELDS = ("prompt_token_ids", "generation_token_ids")
 
 
@@ -121,6 +122,7 @@ class TokenEntry(BaseModel):
             type(self) is type(other)
             and _fields.same(self.__dict__, other.__dict__)
             and _fields.same(self.__pydantic_extra__, other.__pydantic_extra__)
+            and _fields.same(_private(self), _private(other))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -213,16 +215,22 @@ class TokenEntry(BaseModel):
         return copy
 
 
+def _private(entry: TokenEntry) -> dict[str, Any]:
+    """The private attributes of a subclass."""
+    private = entry.__pydantic_private__ or {}
+    return {name: value for name, value in private.items() if name != _ORIGIN}
+
+
 def set_origin(entry: TokenEntry, path: str, line: int) -> None:
     """Note the file and line that an entry was read from; copies keep it, equality passes over it."""
     # Where pydantic keeps private attributes. A declared one would cost every construction a call.
-    object.__setattr__(entry, "__pydantic_private__", {"_origin": (path, line)})
+    object.__setattr__(entry, "__pydantic_private__", {_ORIGIN: (path, line)})
 
 
 def origin(entry: TokenEntry) -> tuple[str, int] | None:
     """The file and line that an entry was read from, if it was."""
     private = entry.__pydantic_private__
-    return private.get("_origin") if private else None
+    return private.get(_ORIGIN) if private else None
 
 
 def check_entry(entry: TokenEntry) -> None:

@@ -212,6 +212,13 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     Raises:
         ValueError: An entry that could not be read back; nothing was written then.
         OSError: The file can't be written; what was there before still is.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_jsonl(file, [TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2],
+    ...                               generation_token_ids=[3], generation_log_probs=[-0.5])])
+    >>> file.getvalue()[:24]
+    b'{"continuation_context_d'
     """
     made = (_line(entry) for entry in entries)
     if isinstance(target, str | os.PathLike):
@@ -235,6 +242,16 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     Raises:
         ValueError: An entry that could not be read back, or a compressed file.
         OSError: The file can't be written. After any error the file is as it was.
+
+    >>> import os, tempfile
+    >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
+    ...                    generation_log_probs=[-0.5])
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "r.tokens.jsonl")
+    ...     append_jsonl(path, [entry])
+    ...     append_jsonl(path, [entry])
+    ...     len(read_jsonl(path))
+    2
     """
     _files.append_lines(path, [_line(entry) for entry in entries], fsync=fsync)
 

@@ -46,7 +46,7 @@ def cumulative_tokens(entry: TokenEntry) -> TokenIds:
 
 def _join(prompt: npt.NDArray[Any], generation: TokenIds) -> TokenIds:
     if isinstance(generation, np.ndarray) and generation.dtype == prompt.dtype:
-        return np.concatenate((prompt, generation))
+        return np.concatenate((prompt, generation), dtype=prompt.dtype)  # without it, in this machine's byte order
     tail = _fields.as_id_array(generation, name="generation_token_ids")
     if isinstance(tail, list):
         return [*prompt.tolist(), *tail]
@@ -138,8 +138,8 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
 
     Args:
         entry: A call with its full prompt.
-        earlier: Calls captured before it, in that order; those of other rollouts are passed over. A delta entry among
-            them is compared by its `cum_len` and `digest`.
+        earlier: Calls captured before it, in that order; those of other rollouts, and the call itself, are passed
+            over. A delta entry among them is compared by its `cum_len` and `digest`.
 
     Returns:
         `(parent_call_id, status, reason)`: the parent and RESOLVED; None and ROOT for the first call of its rollout
@@ -161,7 +161,9 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
             f"model call {entry.model_call_id!r} of rollout {entry.rollout_id!r} stores a delta prompt: "
             "a parent can only be found for a full one"
         )
-    calls = [call for call in earlier if call.rollout_id == entry.rollout_id]
+    calls = [
+        call for call in earlier if call.rollout_id == entry.rollout_id and call.model_call_id != entry.model_call_id
+    ]
     if entry.parent_call_id is not None:
         named = [call for call in calls if call.model_call_id == entry.parent_call_id]
         if any(starts_prompt(call, entry) for call in named):
@@ -182,7 +184,7 @@ def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
     if not 0 < length <= len(entry.prompt_token_ids):
         return False
     if call.prompt_is_delta:
-        return _core.prefix_digest(entry.prompt_token_ids, length) == call.digest
+        return _core.prefix_digest(length, prompt_token_ids=entry.prompt_token_ids) == call.digest
     return _core.stands_at(
         0,
         prompt_token_ids=entry.prompt_token_ids,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    _Reader = Callable[[dict[str, Any]], list[dict[str, Any]]]
+
 __all__ = ["TOKEN_FIELDS", "extract_token_fields", "response_to_output_items", "strip_token_fields"]
 
 TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
@@ -94,15 +96,16 @@ def response_to_output_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
     [{'content': 'hi', 'type': 'message', 'role': 'assistant'}]
     """
     output = payload.get("output")
-    sources: tuple[tuple[bool, list[dict[str, Any]], Callable[[dict[str, Any]], list[dict[str, Any]]]], ...] = (
-        (isinstance(output, list | tuple) and bool(output), _output_dicts(payload), _output_dicts),
-        (_is_messages_body(payload), [payload], _body_items),
-        (True, _messages(payload), _choice_items),
-    )
-    for applies, candidates, items in sources:
-        if applies and any(map(_carries, candidates)):
+    sources: list[tuple[_Reader, _Reader]] = []
+    if isinstance(output, list | tuple) and output:
+        sources.append((_output_dicts, _output_dicts))
+    if _is_messages_body(payload):
+        sources.append((lambda body: [body], _body_items))
+    sources.append((_messages, _choice_items))
+    for candidates, items in sources:
+        if any(map(_carries, candidates(payload))):
             return items(payload)
-    return next(items for applies, _, items in sources if applies)(payload)
+    return sources[0][1](payload)
 
 
 def _choice_items(payload: dict[str, Any]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ def read_response(payload: Any, *, dialect: str | None = None, check_counts: boo
     >>> choice.prompt_token_ids, choice.generation_token_ids, choice.generation_log_probs
     ([1, 7], [41, 2], [-0.125, -0.5])
     >>> choice.output_items
-    [{'type': 'message', 'role': 'assistant', 'content': 'ok'}]
+    [{'role': 'assistant', 'content': 'ok', 'type': 'message'}]
     """
     payload = plain_payload(payload)
     dialect = _known_dialect(payload, dialect)

@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::errors::{self, Name};
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 
@@ -37,7 +39,9 @@ fn to_id(name: Name<'_>, index: usize, item: &Bound<'_, PyAny>) -> PyResult<u64>
         })?,
     };
     int.extract::<u64>().map_err(|_| {
-        if int.lt(0).unwrap_or(false) {
+        // Compared as an int, whatever a subclass says of itself.
+        let is_negative = PyInt::type_object(py).call_method1(intern!(py, "__lt__"), (&int, 0));
+        if is_negative.and_then(|is| is.is_truthy()).unwrap_or(false) {
             errors::negative(name, index, errors::shown(&int))
         } else {
             errors::too_large(name, index, &int)

@@ -121,19 +121,27 @@ mod _core {
         Ok(hashes.iter().map(|hash| hex(sequences.py(), hash)).collect())
     }
 
-    /// Digest of the first `length` ids.
+    /// Digest of the first `length` ids of a sequence. Errors name it by its keyword.
     ///
     /// Raises:
     ///     ValueError: There are fewer; or as `compute_digest`.
     #[pyfunction]
-    fn prefix_digest<'py>(token_ids: &Bound<'py, PyAny>, length: usize) -> PyResult<Bound<'py, PyString>> {
-        let tokens = Tokens::new(Name::Argument("token_ids"), token_ids)?;
+    #[pyo3(signature = (length, /, **sequence))]
+    fn prefix_digest<'py>(
+        py: Python<'py>,
+        length: usize,
+        sequence: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let names = names(sequence)?;
+        let [(name, ids)] = names.as_slice() else {
+            return Err(PyTypeError::new_err("prefix_digest takes one sequence"));
+        };
+        let tokens = Tokens::new(Name::Argument(name), ids)?;
         if length > tokens.len() {
-            let message = format!("length is {length}, but token_ids has {} ids", tokens.len());
+            let message = format!("length is {length}, but {name} has {} ids", tokens.len());
             return Err(PyValueError::new_err(message));
         }
-        let prefix = tokens.piece(0, length);
-        Ok(hex(token_ids.py(), &digest_of(token_ids.py(), &[prefix])?))
+        Ok(hex(py, &digest_of(py, &[tokens.piece(0, length)])?))
     }
 
     /// Length and digest of the parts as one sequence. Errors name a part by its keyword.

@@ -28,7 +28,8 @@ pub struct Tokens<'py, 'a> {
 #[derive(Clone)]
 enum Ids<'py> {
     Array(ArrayView, Owner<'py>),
-    List(Bound<'py, PyList>),
+    /// The list and its length at first. It may change while an item's `__index__` runs; what was said of it must not.
+    List(Bound<'py, PyList>, usize),
     Tuple(Bound<'py, PyTuple>),
 }
 
@@ -41,7 +42,7 @@ impl<'py, 'a> Tokens<'py, 'a> {
         let ids = if let Ok(array) = object.cast::<PyUntypedArray>() {
             Ids::from_array(name, array)?
         } else if let Ok(list) = object.cast_exact::<PyList>() {
-            Ids::List(list.clone())
+            Ids::from_items(list.clone())
         } else if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             Ids::Tuple(tuple.clone())
         } else {
@@ -54,7 +55,7 @@ impl<'py, 'a> Tokens<'py, 'a> {
     pub fn piece(self, start: usize, end: usize) -> Self {
         let ids = match self.ids {
             Ids::Array(view, owner) => Ids::Array(view.piece(start, end), owner),
-            Ids::List(list) => Ids::List(list.get_slice(start, end)),
+            Ids::List(list, _) => Ids::from_items(list.get_slice(start, end)),
             Ids::Tuple(tuple) => Ids::Tuple(tuple.get_slice(start, end)),
         };
         Self { ids, ..self }
@@ -90,7 +91,7 @@ impl Source for Tokens<'_, '_> {
     fn len(&self) -> usize {
         match &self.ids {
             Ids::Array(view, _) => view.len(),
-            Ids::List(list) => list.len(),
+            Ids::List(_, len) => *len,
             Ids::Tuple(tuple) => tuple.len(),
         }
     }
@@ -98,7 +99,7 @@ impl Source for Tokens<'_, '_> {
     fn read(&self, at: usize, out: &mut [u64]) -> PyResult<()> {
         match &self.ids {
             Ids::Array(view, _) => view.read(at, out).map_err(|found| self.negative(found)),
-            Ids::List(list) => items::read(list, self.name, at, out),
+            Ids::List(list, _) => items::read(list, self.name, at, out),
             Ids::Tuple(tuple) => items::read(tuple, self.name, at, out),
         }
     }
@@ -114,7 +115,7 @@ impl<'py> Ids<'py> {
         let dtype = array.dtype();
         match array.ndim() {
             0 => Err(PyTypeError::new_err(format!("{name} is a scalar of dtype {dtype}: a sequence is needed"))),
-            1 if dtype.kind() == b'O' => Ok(Self::List(array.call_method0(intern!(py, "tolist"))?.cast_into()?)),
+            1 if dtype.kind() == b'O' => Ok(Self::from_items(array.call_method0(intern!(py, "tolist"))?.cast_into()?)),
             // numpy.array([]) is a float array, and it is what people write for no ids.
             1 if array.is_empty() && matches!(dtype.kind(), b'f' | b'c') => Ok(Self::Tuple(PyTuple::empty(py))),
             1 => Err(PyTypeError::new_err(format!("{name} has dtype {dtype}: token ids must be integers"))),
@@ -132,9 +133,21 @@ impl<'py> Ids<'py> {
             return Self::from_array(name, &array);
         }
         if object.cast::<PySequence>().is_ok() || is_sized_and_indexed(object)? {
-            return Ok(Self::List(PyList::type_object(py).call1((object,))?.cast_into()?));
+            let len = object.len()?;
+            let list: Bound<'_, PyList> = PyList::type_object(py).call1((object,))?.cast_into()?;
+            if list.len() != len {
+                let message =
+                    format!("{name} is of type {}: it gave {} items, not its {len}", type_name(object), list.len());
+                return Err(PyValueError::new_err(message));
+            }
+            return Ok(Self::from_items(list));
         }
         Err(not_a_sequence(name, object))
+    }
+
+    fn from_items(list: Bound<'py, PyList>) -> Self {
+        let len = list.len();
+        Self::List(list, len)
     }
 }
 
@@ -161,7 +174,8 @@ pub fn array_over<'py>(name: Name<'_>, object: &Bound<'py, PyAny>) -> PyResult<O
 fn exported<'py>(name: Name<'_>, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     let py = object.py();
     let convert = if has_buffer(object) || object.hasattr(intern!(py, "__array__"))? {
-        intern!(py, "asarray")
+        // Not asarray, which drops the mask of a masked array.
+        intern!(py, "asanyarray")
     } else if object.hasattr(intern!(py, "__dlpack__"))? {
         intern!(py, "from_dlpack")
     } else {
@@ -172,7 +186,9 @@ fn exported<'py>(name: Name<'_>, object: &Bound<'py, PyAny>) -> PyResult<Option<
         let error = PyTypeError::new_err(format!("{name} is of type {kind}, which gives no array on the CPU: {cause}"));
         because(py, error, cause)
     })?;
-    Ok(Some(array.cast_into()?))
+    let array = array.cast_into()?;
+    refuse_masked(name, &array)?;
+    Ok(Some(array))
 }
 
 fn refuse_masked(name: Name<'_>, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
@@ -223,7 +239,9 @@ fn is_packed_bytes(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !has_buffer(object) || type_name(object) == "array" {
         return Ok(false);
     }
-    let format: String = PyMemoryView::from(object)?.getattr(intern!(py, "format"))?.extract()?;
+    // A released memoryview has no format; numpy says so.
+    let Ok(view) = PyMemoryView::from(object) else { return Ok(false) };
+    let format: String = view.getattr(intern!(py, "format"))?.extract()?;
     let byte_orders: &[char] = if object.is_instance_of::<PyMemoryView>() { &['@', '=', '<', '>', '!'] } else { &[] };
     Ok(matches!(format.trim_start_matches(byte_orders), "B" | "b" | "c"))
 }
@@ -236,8 +254,9 @@ fn not_a_sequence(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyErr {
     })
 }
 
+/// Asked by a memoryview, because a `ctypes` array exports no strides, which `PyUntypedBuffer` takes for a fault.
 fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
-    pyo3::buffer::PyUntypedBuffer::get(object).is_ok()
+    object.is_instance_of::<PyMemoryView>() || PyMemoryView::from(object).is_ok()
 }
 
 /// True for what has `__len__` and `__getitem__` without saying that it is a sequence.
