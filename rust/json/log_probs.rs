@@ -2,9 +2,10 @@
 
 use super::array::{Item, trim};
 use super::ids::split_integer;
+use super::swar;
 
 /// A float type for log-probs: `f64`, or `f32` rounded once, from the text.
-pub trait LogProb: Copy + std::str::FromStr + From<f32> {}
+pub trait LogProb: Copy + fast_float2::FastFloat + From<f32> {}
 
 impl LogProb for f32 {}
 impl LogProb for f64 {}
@@ -31,37 +32,42 @@ impl<F: LogProb> Item for F {
             return match digits {
                 [b'0'] => Some(0.0.into()),
                 _ if digits.len() >= MOST_DIGITS => None,
-                _ => parse(text),
+                _ => fast_float2::parse(text).ok(),
             };
         }
-        if is_fractional(text) { parse(text) } else { None }
+        if is_fractional(text) { fast_float2::parse(text).ok() } else { None }
     }
-}
-
-/// Lets the standard library read a text that is known to be a JSON number.
-fn parse<F: LogProb>(text: &[u8]) -> Option<F> {
-    str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// Whether the text is a JSON number with a fraction, an exponent or both.
 fn is_fractional(text: &[u8]) -> bool {
-    let (number, exponent) = match text.iter().position(|b| matches!(b, b'e' | b'E')) {
-        Some(e) => (&text[..e], Some(&text[e + 1..])),
-        None => (text, None),
+    let (whole, after_whole) = split_digits(text.strip_prefix(b"-").unwrap_or(text));
+    let after_fraction = match after_whole {
+        [b'.', fraction @ ..] => match split_digits(fraction) {
+            ([], _) => return false,
+            (_, rest) => rest,
+        },
+        rest => rest,
     };
-    let (whole, fraction) = match number.iter().position(|&b| b == b'.') {
-        Some(point) => (&number[..point], Some(&number[point + 1..])),
-        None => (number, None),
+    let ends = match after_fraction {
+        [b'e' | b'E', b'+' | b'-', exponent @ ..] | [b'e' | b'E', exponent @ ..] => {
+            !exponent.is_empty() && split_digits(exponent).1.is_empty()
+        }
+        rest => rest.is_empty(),
     };
-    let exponent = match exponent {
-        Some([b'+' | b'-', digits @ ..]) => Some(digits),
-        other => other,
-    };
-    let some_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    (fraction.is_some() || exponent.is_some())
-        && split_integer(whole).is_some()
-        && fraction.is_none_or(some_digits)
-        && exponent.is_none_or(some_digits)
+    ends && !after_whole.is_empty() && !matches!(whole, [] | [b'0', _, ..])
+}
+
+/// Splits the text after the digits that begin it.
+fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut end = 0;
+    while let Some(word) = text[end..].first_chunk()
+        && swar::no_digits(u64::from_le_bytes(*word)) == 0
+    {
+        end += word.len();
+    }
+    end += text[end..].iter().take_while(|b| b.is_ascii_digit()).count();
+    text.split_at(end)
 }
 
 #[cfg(test)]

@@ -4,11 +4,17 @@
 //!
 //! The scanner is our own because no crate does this part: `serde_json`, `sonic-rs` and `jiter` build a tree or events for
 //! the whole line, while here one pass finds the three arrays, reads their numbers by words of eight digits and hands the
-//! rest on as text. Floats are parsed by the standard library (Eisel-Lemire, correctly rounded) and written by `zmij`,
+//! rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by `zmij`,
 //! whose shortest form is the one that orjson writes.
 // Narrowing casts take the low bits of a word on purpose, or a value that was checked.
 // Bitwise operators on booleans spare branches that are hard to foresee.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::needless_bitwise_bool)]
+// What is compiled for AVX2 as well must be inlined there; else it would be compiled without.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::needless_bitwise_bool,
+    clippy::inline_always
+)]
 
 mod array;
 mod ids;
@@ -17,6 +23,8 @@ pub mod scan;
 mod short_ids;
 mod swar;
 pub mod text;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use ids::Ids;
 pub use log_probs::LogProb;

@@ -5,44 +5,51 @@ const fn splat(b: u8) -> u64 {
     u64::from_le_bytes([b; 8])
 }
 
-/// Keeps the last `n` of eight bytes: `LAST[n]`.
-pub(crate) const LAST: [u64; 9] = {
-    let mut table = [0; 9];
-    let mut n = 1;
-    while n <= 8 {
-        table[n] = u64::MAX << (64 - 8 * n);
-        n += 1;
-    }
-    table
-};
+/// A bit, the top one of its byte, for each byte that is no digit.
+#[inline]
+pub(crate) fn no_digits(word: u64) -> u64 {
+    let values = word ^ splat(b'0');
+    (((values & splat(0x7f)) + splat(0x80 - 10)) | values) & splat(0x80)
+}
 
-/// The lower four bits of each byte: the value of a digit, zero for a space.
-pub(crate) const LOW_HALVES: u64 = splat(0x0f);
+/// The number that the last digits of the word spell, and whether another byte is before them.
+///
+/// Of eight digits the number is of no use, for there may be more before the word.
+#[inline]
+pub(crate) fn last_number(word: u64) -> (u64, bool) {
+    let others = no_digits(word);
+    // As many as there are bits of digits, for these flags are the top bits of bytes.
+    let bits = others.leading_zeros();
+    let digits = word & splat(0x0f) & !u64::MAX.wrapping_shr(bits);
+    (number(digits), others != 0)
+}
 
 /// The number that eight digits (0..=9 each, the first one lowest) spell.
-pub(crate) fn number(digits: u64) -> u64 {
+fn number(digits: u64) -> u64 {
     // Each step adds up neighbours: to two digits, to four, to eight.
     let twos = (digits.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (twos.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
 
-/// The decimal text of a number below 10**8, and how many bytes of it count.
+/// The decimal text of a number below 10**7 with a comma behind it, the first byte lowest, and how many bytes that is.
 #[inline]
-pub(crate) fn decimal(number: u32) -> ([u8; 8], usize) {
-    debug_assert!(number < 100_000_000);
+pub(crate) fn decimal(number: u64) -> (u64, u64) {
+    debug_assert!(number < 10_000_000);
     // The reverse of [`number`]: each step splits off the lower digits, with a
     // multiplication that is exact for the range in place of a division.
-    let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
+    let fours = (number / 10_000) | (number % 10_000) << 32;
     let upper = ((fours * 5_243) >> 19) & 0x0000_007f_0000_007f;
     let twos = upper | (fours - upper * 100) << 16;
     let upper = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    let digits = upper | (twos - upper * 10) << 8;
+    let digits = (upper | (twos - upper * 10) << 8) >> 8;
     // The last digit stays even if it is zero.
-    let zeros = (digits | 1 << 63).trailing_zeros() / 8;
-    let text = (digits | splat(b'0')) >> (8 * zeros);
-    (text.to_le_bytes(), 8 - zeros as usize)
+    let zeros = (digits | 1 << 48).trailing_zeros() / 8;
+    ((digits | ZEROS_COMMA) >> (8 * zeros), u64::from(8 - zeros))
 }
+
+/// Seven digits and a comma.
+pub(crate) const ZEROS_COMMA: u64 = u64::from_le_bytes(*b"0000000,");
 
 /// One bit for each comma, the first byte lowest.
 #[inline]
@@ -76,20 +83,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_eight_digits() {
-        for n in [0_u64, 1, 9, 10, 12_345_678, 99_999_999, 90_000_001] {
-            let text = format!("{n:08}");
-            let word = u64::from_le_bytes(text.as_bytes().try_into().unwrap());
-            assert_eq!(number(word & LOW_HALVES), n);
+    fn reads_the_digits_at_the_end() {
+        for before in 0..=u8::MAX {
+            for n in [0_u64, 1, 9, 10, 305, 4_000, 65_536, 999_999, 1_234_567, 9_000_009] {
+                let text = [[before; 8].as_slice(), n.to_string().as_bytes()].concat();
+                let word = u64::from_le_bytes(*text.last_chunk().unwrap());
+                let (number, short) = last_number(word);
+                assert_eq!(short, !before.is_ascii_digit());
+                assert!(number == n || !short, "{n} after {before}");
+            }
         }
     }
 
     #[test]
-    fn writes_up_to_eight_digits() {
-        let some = (0..20_000).chain((0..10_000).map(|n| n * 9_999 + 9_999));
-        for n in some.chain([99_999_999, 10_000_000, 9_999_999]) {
+    fn writes_up_to_seven_digits() {
+        for n in (0..20_000).chain((0..10_000_000).step_by(997)).chain([9_999_999, 1_000_000, 999_999]) {
             let (text, length) = decimal(n);
-            assert_eq!(&text[..length], n.to_string().as_bytes());
+            assert_eq!(text.to_le_bytes()[..length as usize], *format!("{n},").as_bytes());
         }
     }
 

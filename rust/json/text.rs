@@ -3,43 +3,95 @@
 use itoa::Integer;
 
 use super::swar;
+#[cfg(target_arch = "x86_64")]
+use super::x86::{self, Avx2};
 
-/// Integers that are written to a block on the stack before they go to the output.
+/// An integer of a type that can be written: any of up to 64 bits, signed or not.
+pub trait Int: Integer + Into<i128> + Copy + Default {}
+
+impl<T: Integer + Into<i128> + Copy + Default> Int for T {}
+
+/// Integers that become text at once.
 const BLOCK: usize = 64;
 
-/// The most bytes of an integer that is written to the block, with its comma.
-const SHORT: usize = 9;
+/// The bytes that are stored for each integer of a block: at most so many it has, with its comma.
+const WORD: usize = 8;
+
+/// Integers of a block are below this: a power of two with up to seven digits, so that one test does for all of them.
+pub(super) const LIMIT: u64 = 1 << 23;
 
 /// Appends the integers as a JSON array.
-pub fn push_ints<T>(out: &mut Vec<u8>, values: impl IntoIterator<Item = T>)
-where
-    T: Integer + TryInto<u32> + Copy,
-{
-    let mut values = values.into_iter().peekable();
+pub fn push_ints<T: Int>(out: &mut Vec<u8>, values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = Avx2::detect() {
+        return x86::push_ints(avx2, out, values);
+    }
+    push_ints_portably(out, values);
+}
+
+/// Does what [`push_ints`] does, on any machine.
+fn push_ints_portably<T: Int>(out: &mut Vec<u8>, values: &[T]) {
+    push_ints_with(out, values, |numbers| {
+        let decimals = numbers.map(swar::decimal);
+        (decimals.map(|(text, _)| text), decimals.map(|(_, length)| length))
+    });
+}
+
+/// Does what [`push_ints`] does, compiled for the instructions of the caller.
+///
+/// `decimals` does what [`swar::decimal`] does, for four numbers.
+#[inline(always)]
+pub(super) fn push_ints_with<T: Int>(
+    out: &mut Vec<u8>,
+    values: &[T],
+    decimals: impl Fn([u64; 4]) -> ([u64; 4], [u64; 4]),
+) {
     out.push(b'[');
     let start = out.len();
-    while values.peek().is_some() {
-        // Always eight bytes are written and some of them overwritten: their number is known when compiling. On the
-        // stack that needs no test for room.
-        let mut block = [0; BLOCK * SHORT];
-        let mut at = 0;
-        for value in values.by_ref().take(BLOCK) {
-            if let Ok(short @ 0..100_000_000) = value.try_into() {
-                let (text, length) = swar::decimal(short);
-                block[at..at + 8].copy_from_slice(&text);
-                at += length;
-                block[at] = b',';
-                at += 1;
-            } else {
-                out.extend_from_slice(&block[..at]);
-                at = 0;
-                out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-                out.push(b',');
-            }
-        }
-        out.extend_from_slice(&block[..at]);
+    let (blocks, rest) = values.as_chunks();
+    for block in blocks {
+        push_block(out, block, &decimals);
+    }
+    if !rest.is_empty() {
+        let mut block = [T::default(); BLOCK];
+        block[..rest.len()].copy_from_slice(rest);
+        push_block(out, &block, &decimals);
+        // Each zero behind the rest has become two bytes.
+        out.truncate(out.len() - 2 * (BLOCK - rest.len()));
     }
     end_array(out, start);
+}
+
+/// Appends the integers, each with a comma behind it.
+#[inline(always)]
+fn push_block<T: Int>(out: &mut Vec<u8>, values: &[T; BLOCK], decimals: impl Fn([u64; 4]) -> ([u64; 4], [u64; 4])) {
+    // One that is negative becomes a big one.
+    let word = |value: T| (value.into() as i64).cast_unsigned();
+    if values.iter().fold(0, |all, &value| all | word(value)) >= LIMIT {
+        return push_any(out, values);
+    }
+    let (fours, _) = values.as_chunks::<4>();
+    let texts: [_; BLOCK / 4] = std::array::from_fn(|i| decimals(fours[i].map(word)));
+    // Always eight bytes are stored and some of them overwritten: their number is known when compiling. On the stack
+    // that needs no room made.
+    let mut block = [0; BLOCK * WORD];
+    let mut at = 0;
+    for (texts, lengths) in texts {
+        for (text, length) in texts.into_iter().zip(lengths) {
+            block[at..at + WORD].copy_from_slice(&text.to_le_bytes());
+            at += length as usize;
+        }
+    }
+    out.extend_from_slice(&block[..at]);
+}
+
+/// Appends integers of any size, each with a comma behind it.
+#[cold]
+fn push_any(out: &mut Vec<u8>, values: &[impl Int]) {
+    for &value in values {
+        out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        out.push(b',');
+    }
 }
 
 /// Appends the floats as a JSON array.
@@ -117,21 +169,50 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    /// What both ways write for the integers.
+    fn ints<T: Int>(values: &[T]) -> String {
+        let text = written(|out| push_ints(out, values));
+        assert_eq!(text, written(|out| push_ints_portably(out, values)));
+        text
+    }
+
     #[test]
     fn writes_every_width_of_integers() {
-        assert_eq!(written(|out| push_ints(out, [0_u8; 0])), "x[]");
-        assert_eq!(written(|out| push_ints(out, [i8::MIN, 0, 127])), "x[-128,0,127]");
-        assert_eq!(written(|out| push_ints(out, [u16::MAX])), "x[65535]");
-        assert_eq!(written(|out| push_ints(out, [i64::MIN, i64::MAX])), "x[-9223372036854775808,9223372036854775807]");
-        assert_eq!(written(|out| push_ints(out, [u64::MAX])), "x[18446744073709551615]");
+        assert_eq!(ints(&[0_u8; 0]), "x[]");
+        assert_eq!(ints(&[i8::MIN, 0, 127]), "x[-128,0,127]");
+        assert_eq!(ints(&[u16::MAX]), "x[65535]");
+        assert_eq!(ints(&[i64::MIN, i64::MAX]), "x[-9223372036854775808,9223372036854775807]");
+        assert_eq!(ints(&[u64::MAX]), "x[18446744073709551615]");
     }
 
     #[test]
     fn writes_integers_around_the_ends_of_blocks() {
-        for n in [1, 2, 63, 64, 65, 128, 129, 1_000] {
-            let values: Vec<i64> = (0..n).map(|i| if i % 5 == 4 { -i } else { i * i * 7 % 300_000_000 }).collect();
-            let wanted: Vec<String> = values.iter().map(ToString::to_string).collect();
-            assert_eq!(written(|out| push_ints(out, values.iter().copied())), format!("x[{}]", wanted.join(",")));
+        for n in [1, 2, 63, 64, 65, 127, 128, 129, 1_000] {
+            for limit in [10, 300_000, i64::try_from(LIMIT).unwrap(), 300_000_000] {
+                for negative in [n, n - 1, n / 2] {
+                    let values: Vec<i64> =
+                        (0..n).map(|i| if i == negative { -i } else { i * i * 7_919 % limit }).collect();
+                    let wanted: Vec<String> = values.iter().map(ToString::to_string).collect();
+                    assert_eq!(ints(&values), format!("x[{}]", wanted.join(",")));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn writes_every_length_in_every_place() {
+        for place in 0..BLOCK {
+            for (value, text) in (0..7)
+                .flat_map(|n| [10_i32.pow(n), 8 * 10_i32.pow(n)])
+                .chain([0, -1, 1 << 23, i32::MAX, i32::MIN])
+                .map(|v| (v, v.to_string()))
+            {
+                let mut values = [12; BLOCK];
+                values[place] = value;
+                let mut texts = ["12"; BLOCK];
+                texts[place] = &text;
+                assert_eq!(ints(&values), format!("x[{}]", texts.join(",")));
+            }
         }
     }
 

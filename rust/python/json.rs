@@ -54,14 +54,14 @@ fn write_ids(out: &mut Vec<u8>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut words = vec![0; view.len()];
         view.read_words(0, &mut words);
         match view.is_signed() {
-            true => text::push_ints(out, words.iter().map(|word| word.cast_signed())),
-            false => text::push_ints(out, words),
+            true => text::push_ints(out, &words.into_iter().map(u64::cast_signed).collect::<Vec<_>>()),
+            false => text::push_ints(out, &words),
         }
         return Ok(());
     }
     let list = ids.cast::<PyList>()?;
     match items::small_ints(list) {
-        Some(ids) => text::push_ints(out, ids),
+        Some(ids) => text::push_ints(out, &ids),
         None => write_array(out, list.iter(), 0)?,
     }
     Ok(())
