@@ -66,6 +66,7 @@ pub mod digest;
 pub mod ints;
 pub mod json;
 pub mod lanes;
+pub mod prefixes;
 pub mod source;
 pub mod wire;
 mod words;

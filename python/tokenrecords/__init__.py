@@ -7,9 +7,13 @@ import warnings
 
 from tokenrecords._core import DEBUG as _DEBUG
 from tokenrecords._core import __version__, compute_digests
+from tokenrecords.chains import BuildNotes, Chain, ChainBuild, build_chains
+from tokenrecords.deltas import Expansion, expand_deltas, group_by_rollout
 from tokenrecords.dialects import detect_dialect
+from tokenrecords.findings import Finding, Report, VerificationError
 from tokenrecords.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.lineage import resolve_parent
+from tokenrecords.packing import PackedBatch, PaddedBatch, pack_chains
 from tokenrecords.records import (
     DIGEST_VERSION,
     LEDGER_ROW_MISSING_CHAIN_HASH_REASON,
@@ -32,6 +36,7 @@ from tokenrecords.records import (
 from tokenrecords.responses import ServedChoice, entries_from_response, read_response
 from tokenrecords.routes import decode_routed_experts, encode_routed_experts
 from tokenrecords.streams import merge_stream
+from tokenrecords.verify import verify
 
 if _DEBUG:
     warnings.warn("tokenrecords is a debug build: many times slower, not for use", RuntimeWarning, stacklevel=2)
@@ -45,13 +50,23 @@ __all__ = [
     "TOKEN_FIELDS",
     "UNCOMMITTED_CALL_REASON",
     "UNRESOLVED_PARENT_REASON",
+    "BuildNotes",
+    "Chain",
+    "ChainBuild",
+    "Expansion",
+    "Finding",
     "JsonlReader",
+    "PackedBatch",
+    "PaddedBatch",
     "ParentResolutionStatus",
     "RecordError",
+    "Report",
     "ServedChoice",
     "TokenEntry",
+    "VerificationError",
     "__version__",
     "append_jsonl",
+    "build_chains",
     "compute_digest",
     "compute_digests",
     "cumulative_tokens",
@@ -60,8 +75,11 @@ __all__ = [
     "encode_routed_experts",
     "encode_token_ids",
     "entries_from_response",
+    "expand_deltas",
     "extract_token_fields",
+    "group_by_rollout",
     "merge_stream",
+    "pack_chains",
     "read_jsonl",
     "read_response",
     "resolve_parent",
@@ -69,5 +87,6 @@ __all__ = [
     "scan_jsonl",
     "stamp_lineage",
     "strip_token_fields",
+    "verify",
     "write_jsonl",
 ]

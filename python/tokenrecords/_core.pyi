@@ -1,6 +1,7 @@
 """The native half of `tokenrecords`."""
 
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ __all__ = [
     "DEBUG",
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
+    "PrefixIndex",
     "__version__",
     "array_over",
     "compute_digest",
@@ -147,3 +149,19 @@ def record_line(fields: dict[str, Any]) -> bytes:
     Raises:
         ValueError: A field that JSON can't hold or no reader takes back, by name.
     """
+
+@final
+class PrefixIndex:
+    """Many sequences, to be found as prefixes of others; a sequence is given in parts, one after the other.
+
+    It holds a fingerprint of each, no ids, so that what it finds is to be compared. A sequence that holds what is no
+    token id is never found, and in a sequence that is looked at such an element is the end.
+
+    >>> index = PrefixIndex([([1], [2]), ([1, 2], [3]), ([1, 2], []), ([1, -9],)])
+    >>> index.longest([1, 2, 4], 3), index.longest([1, 2, 3], 3), index.longest([1, -9], 2)
+    ([0, 2], [1], [])
+    """
+
+    def __new__(cls, sequences: Iterable[Sequence[_TokenSequence]]) -> Self: ...
+    def longest(self, token_ids: _TokenSequence, limit: int) -> list[int]:
+        """The positions of the longest sequences that start `token_ids` and have at most `limit` ids."""

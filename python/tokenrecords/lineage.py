@@ -50,10 +50,22 @@ def _join(prompt: npt.NDArray[Any], generation: TokenIds) -> TokenIds:
     tail = _fields.as_id_array(generation, name="generation_token_ids")
     if isinstance(tail, list):
         return [*prompt.tolist(), *tail]
-    for dtype in (prompt.dtype, np.dtype(np.int64), np.dtype(np.uint64)):
-        if all(_holds(dtype, ids) for ids in (prompt, tail)):
-            return np.concatenate((prompt, tail), dtype=dtype, casting="unsafe")
-    return [*prompt.tolist(), *tail.tolist()]
+    joined = join_arrays((prompt, tail))
+    return [*prompt.tolist(), *tail.tolist()] if joined is None else joined
+
+
+def join_arrays(parts: Sequence[npt.NDArray[np.integer[Any]]]) -> npt.NDArray[np.integer[Any]] | None:
+    """The parts as one new array, None where no dtype holds all ids."""
+    dtype = shared_dtype(parts)
+    return None if dtype is None else np.concatenate(parts, dtype=dtype, casting="unsafe")
+
+
+def shared_dtype(parts: Sequence[npt.NDArray[np.integer[Any]]]) -> np.dtype[Any] | None:
+    """The dtype of the first part, or int64 or uint64 where an id needs it; None where neither holds all ids."""
+    if all(ids.dtype == parts[0].dtype for ids in parts):
+        return parts[0].dtype
+    dtypes = (parts[0].dtype, np.dtype(np.int64), np.dtype(np.uint64))
+    return next((dtype for dtype in dtypes if all(_holds(dtype, ids) for ids in parts)), None)
 
 
 def _holds(dtype: np.dtype[Any], ids: npt.NDArray[Any]) -> bool:

@@ -7,6 +7,7 @@ mod batch;
 mod errors;
 mod items;
 mod json;
+mod prefixes;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -26,6 +27,9 @@ mod _core {
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+    #[pymodule_export]
+    use super::prefixes::PrefixIndex;
 
     #[pymodule_export]
     const DIGEST_VERSION: u8 = wire::VERSION;

@@ -300,6 +300,6 @@ pub fn stands_in(py: Python<'_>, whole: &Tokens<'_, '_>, at: usize, parts: &[Tok
 }
 
 /// The views of the parts, if all of them are arrays.
-fn views(parts: &[Tokens<'_, '_>]) -> Option<Vec<ArrayView>> {
+pub fn views(parts: &[Tokens<'_, '_>]) -> Option<Vec<ArrayView>> {
     parts.iter().map(|part| part.view().cloned()).collect()
 }

@@ -1,0 +1,279 @@
+"""What `verify` checks of one record on its own."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tokenrecords._arrays import first_negative, id_array, log_prob_array
+from tokenrecords._links import Call
+from tokenrecords.entry import (
+    TOKEN_ENTRY_MIN_SCHEMA_VERSION,
+    TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
+    ParentResolutionStatus,
+    TokenEntry,
+    check_parent,
+    origin,
+)
+from tokenrecords.findings import Finding
+from tokenrecords.lineage import shared_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tokenrecords._arrays import Ids, LogProbs
+
+MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
+SENTINEL: Final = -9999.0  # engines write it where they have no log-prob
+MIN_ALL_ZERO: Final = 8  # as many generated ids of probability 1 are no chance
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "rollout_id": (str,),
+    "model_call_id": (str,),
+    "output_items": (list,),
+    "token_item_index": (int, type(None)),
+    "created_at": (float, int),
+    "parent_call_id": (str, type(None)),
+    "cum_len": (int, type(None)),
+    "digest": (str, type(None)),
+    "prompt_is_delta": (bool,),
+}
+
+
+class Record:
+    """An entry as it is looked at: its fields as far as they can be read, and what was found.
+
+    Attributes:
+        entry: The entry, which may be anything.
+        key: Rollout and call, None where they can't be read.
+        prompt: Shape `(prompt,)`; None where it can't be read.
+        generation: Shape `(generation,)`; None where it can't be read.
+        log_probs: Shape `(generation,)`; None where they can't be read.
+        findings: What was found.
+    """
+
+    def __init__(self, position: int, entry: Any) -> None:
+        self.entry = entry
+        self.key: tuple[str, str] | None = None
+        self.prompt: Ids | None = None
+        self.generation: Ids | None = None
+        self.log_probs: LogProbs | None = None
+        self.findings: list[Finding] = []
+        self._position = position
+        self._origin = origin(entry) if isinstance(entry, TokenEntry) else None
+        self._invalid: set[str] = set()
+
+    def get(self, name: str) -> Any:
+        """A field, None where it is not there or of a wrong type."""
+        return None if name in self._invalid else getattr(self.entry, name, None)
+
+    def find(self, code: str, message: str, field: str | None = None, index: int | None = None) -> None:
+        """Note a finding."""
+        ids = [getattr(self.entry, name, None) for name in ("rollout_id", "model_call_id")]
+        rollout_id, model_call_id = (id_ if isinstance(id_, str) else None for id_ in ids)
+        path, line = self._origin or (None, None)
+        self.findings.append(
+            Finding(
+                code,
+                message,
+                rollout_id=rollout_id,
+                model_call_id=model_call_id,
+                field=field,
+                index=index,
+                position=self._position,
+                path=path,
+                line=line,
+            )
+        )
+
+    def find_invalid(self, name: str, message: str, index: int | None = None) -> None:
+        """Note that a field can't be read."""
+        self._invalid.add(name)
+        self.find("field_invalid", message, name, index)
+
+    def are_invalid(self, *names: str) -> bool:
+        """True if one of these fields can't be read."""
+        return not self._invalid.isdisjoint(names)
+
+    def has(self, *codes: str) -> bool:
+        """True if one of these was found."""
+        return any(finding.code in codes for finding in self.findings)
+
+    @property
+    def has_error(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def ids(self) -> int:
+        """The number of ids that can be read."""
+        return sum(len(ids) for ids in (self.prompt, self.generation) if ids is not None)
+
+    @property
+    def is_delta(self) -> bool:
+        return bool(self.get("prompt_is_delta"))
+
+    @property
+    def named_parent(self) -> str | None:
+        """The call that it says it continues."""
+        is_named = self.is_delta or self.get("parent_resolution") in (None, ParentResolutionStatus.RESOLVED)
+        parent: str | None = self.get("parent_call_id")
+        return parent if is_named else None
+
+    def call(self) -> Call | None:
+        """The call, None where it can't be compared with others."""
+        if (
+            self.key is None
+            or self.prompt is None
+            or self.generation is None
+            or shared_dtype((self.prompt, self.generation)) is None
+            or self.are_invalid("parent_call_id", "prompt_is_delta")
+        ):
+            return None
+        return Call(self.entry, self.prompt, self.generation, np.empty(0))
+
+
+def check_alone(record: Record, vocab_size: int | None) -> None:
+    """Note everything that a record shows without others, but for its digest and length."""
+    if not isinstance(record.entry, TokenEntry):
+        record.find("field_invalid", f"it is a {type(record.entry).__name__}: a TokenEntry is needed")
+        return
+    _check_types(record)
+    rollout_id, model_call_id = record.get("rollout_id"), record.get("model_call_id")
+    if rollout_id is not None and model_call_id is not None:
+        record.key = rollout_id, model_call_id
+    record.prompt = _ids(record, "prompt_token_ids", vocab_size)
+    record.generation = _ids(record, "generation_token_ids", vocab_size)
+    _check_log_probs(record)
+    _check_item_index(record)
+    _check_resolution(record)
+    for name in record.entry.model_extra or ():
+        field = _resembled(name)
+        if field is not None:
+            record.find("unknown_field", f"{name!r} is no field of a record, but resembles {field}", name)
+
+
+def _check_types(record: Record) -> None:
+    for name, types in _TYPES.items():
+        value = getattr(record.entry, name, None)
+        if not isinstance(value, types):
+            record.find_invalid(name, f"{name} is {_shown(value)}")
+    version = getattr(record.entry, "schema_version", None)
+    newest = TOKEN_ENTRY_RECORD_SCHEMA_VERSION
+    if not isinstance(version, int) or not TOKEN_ENTRY_MIN_SCHEMA_VERSION <= version <= newest:
+        record.find_invalid("schema_version", f"schema_version is {_shown(version)}: up to {newest} can be read")
+    status = getattr(record.entry, "parent_resolution", None)
+    if status is not None and status not in list(ParentResolutionStatus):
+        record.find_invalid("parent_resolution", f"parent_resolution is {_shown(status)}")
+
+
+def _ids(record: Record, name: str, vocab_size: int | None) -> Ids | None:
+    value = getattr(record.entry, name, None)
+    ids = id_array(value)
+    if ids is None:
+        _find_unreadable_ids(record, name, value)
+        return None
+    negative = first_negative(ids)
+    if negative is not None:
+        record.find("id_negative", f"{name}[{negative}] is {ids[negative]}", name, negative)
+    if vocab_size is not None and len(ids) and int(ids.max()) >= vocab_size:
+        index = int(np.argmax(ids >= vocab_size))
+        record.find("id_outside_vocab", f"{name}[{index}] is {ids[index]}: ids are below {vocab_size}", name, index)
+    return ids
+
+
+def _find_unreadable_ids(record: Record, name: str, value: Any) -> None:
+    if not isinstance(value, list | tuple):
+        record.find_invalid(name, f"{name} is {_shown(value)}: integers are needed")
+        return
+    for index, id_ in enumerate(value):
+        if not isinstance(id_, int) or isinstance(id_, bool):
+            record.find_invalid(name, f"{name}[{index}] is {_shown(id_)}: an integer is needed", index)
+            return
+    # No dtype holds all of them: some are too large, or some are negative beside 2**63.
+    for code, found in (
+        ("id_outside_vocab", next((i for i, id_ in enumerate(value) if id_ >= 1 << 64), None)),
+        ("id_negative", next((i for i, id_ in enumerate(value) if id_ < 0), None)),
+    ):
+        if found is not None:
+            record.find(code, f"{name}[{found}] is {_shown(value[found])}", name, found)
+
+
+def _check_log_probs(record: Record) -> None:
+    name = "generation_log_probs"
+    value = getattr(record.entry, name, None)
+    log_probs = record.log_probs = log_prob_array(value)
+    if log_probs is None:
+        record.find_invalid(name, f"{name} is {_shown(value)}: numbers are needed")
+        return
+    if record.generation is not None and len(log_probs) != len(record.generation):
+        generated = len(record.generation)
+        record.find("length_mismatch", f"there are {generated} generated ids and {len(log_probs)} log-probs", name)
+    if record.generation is not None and not len(record.generation):
+        record.find("empty_generation", "it generated nothing", "generation_token_ids")
+    if not len(log_probs):
+        return
+    least, most = float(log_probs.min()), float(log_probs.max())  # NaN where there is one
+    if least == most == 0 and len(log_probs) >= MIN_ALL_ZERO:
+        record.find("log_probs_all_zero", f"all {len(log_probs)} log-probs are 0.0", name)
+    if least > SENTINEL and most <= MAX_LOG_PROB:
+        return
+    values = log_probs.astype(np.float64)
+    finite = np.isfinite(values)
+    for code, bad, why in (
+        ("log_prob_not_finite", ~finite, "it is not finite"),
+        ("log_prob_positive", finite & (values > MAX_LOG_PROB), f"no log-prob is above {MAX_LOG_PROB}"),
+        ("log_prob_sentinel", finite & (values <= SENTINEL), "it stands for a log-prob that the engine did not give"),
+    ):
+        count = np.count_nonzero(bad)
+        if count:
+            index = int(np.argmax(bad))
+            more = f" ({count} of {len(values)} are like it)" if count > 1 else ""
+            record.find(code, f"{name}[{index}] is {log_probs[index]}: {why}{more}", name, index)
+
+
+def _check_item_index(record: Record) -> None:
+    index, items = record.get("token_item_index"), record.get("output_items")
+    if index is not None and items is not None and not 0 <= index < len(items):
+        message = f"token_item_index is {index}, output_items has {len(items)} items"
+        record.find("item_index_outside", message, "token_item_index")
+
+
+def _check_resolution(record: Record) -> None:
+    if record.are_invalid("parent_resolution", "parent_call_id", "prompt_is_delta"):
+        return
+    status, parent = record.get("parent_resolution"), record.get("parent_call_id")
+    if record.is_delta and parent is None:
+        return  # it can't be expanded, which says it all
+    try:
+        check_parent(status, parent, is_delta=record.is_delta)
+    except ValueError as error:
+        record.find("parent_contradiction", str(error), "parent_resolution")
+        return
+    if status is None and parent is None:
+        record.find("no_resolution", "nobody decided which call it continues", "parent_resolution")
+    elif status == ParentResolutionStatus.UNRESOLVED:
+        why = record.get("parent_resolution_reason")
+        record.find(
+            "unresolved_parent",
+            "it continues a call that was not captured" + (f": {why}" if why else ""),
+            "parent_resolution",
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _resembled(name: str) -> str | None:
+    """The field that an unknown name looks like."""
+    plain = {field.replace("_", ""): field for field in TokenEntry.model_fields}
+    close = difflib.get_close_matches("".join(filter(str.isalnum, name.lower())), plain, n=1, cutoff=0.8)
+    return plain[close[0]] if close else None
+
+
+def _shown(value: Any) -> str:
+    """A value of a wrong type, short enough for a message."""
+    if value is None:
+        return "missing"
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'}, {type(value).__name__}"
