@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tokenrecords._arrays import first_negative, id_array, log_prob_array
+from tokenrecords._assigned import first_negative, id_array, log_prob_array, wrong_types
 from tokenrecords._links import Call
 from tokenrecords.entry import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
@@ -22,25 +22,11 @@ from tokenrecords.findings import Finding
 from tokenrecords.lineage import shared_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tokenrecords._arrays import Ids, LogProbs
+    from tokenrecords._assigned import Ids, LogProbs
 
 MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
 SENTINEL: Final = -9999.0  # engines write it where they have no log-prob
 MIN_ALL_ZERO: Final = 8  # as many generated ids of probability 1 are no chance
-
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "rollout_id": (str,),
-    "model_call_id": (str,),
-    "output_items": (list,),
-    "token_item_index": (int, type(None)),
-    "created_at": (float, int),
-    "parent_call_id": (str, type(None)),
-    "cum_len": (int, type(None)),
-    "digest": (str, type(None)),
-    "prompt_is_delta": (bool,),
-}
 
 
 class Record:
@@ -129,7 +115,7 @@ class Record:
             or self.prompt is None
             or self.generation is None
             or shared_dtype((self.prompt, self.generation)) is None
-            or self.are_invalid("parent_call_id", "prompt_is_delta")
+            or self.are_invalid("parent_call_id", "prompt_is_delta", *(("digest",) if self.is_delta else ()))
         ):
             return None
         return Call(self.entry, self.prompt, self.generation, np.empty(0))
@@ -156,15 +142,13 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
 
 
 def _check_types(record: Record) -> None:
-    for name, types in _TYPES.items():
-        value = getattr(record.entry, name, None)
-        if not isinstance(value, types):
-            record.find_invalid(name, f"{name} is {_shown(value)}")
+    for name, value in wrong_types(record.entry).items():
+        record.find_invalid(name, f"{name} is {_shown(value)}")
     version = getattr(record.entry, "schema_version", None)
     newest = TOKEN_ENTRY_RECORD_SCHEMA_VERSION
     if not isinstance(version, int) or not TOKEN_ENTRY_MIN_SCHEMA_VERSION <= version <= newest:
         record.find_invalid("schema_version", f"schema_version is {_shown(version)}: up to {newest} can be read")
-    status = getattr(record.entry, "parent_resolution", None)
+    status = record.get("parent_resolution")
     if status is not None and status not in list(ParentResolutionStatus):
         record.find_invalid("parent_resolution", f"parent_resolution is {_shown(status)}")
 
@@ -273,7 +257,5 @@ def _resembled(name: str) -> str | None:
 
 def _shown(value: Any) -> str:
     """A value of a wrong type, short enough for a message."""
-    if value is None:
-        return "missing"
     text = repr(value)
     return f"{text if len(text) <= 40 else text[:37] + '...'}, {type(value).__name__}"

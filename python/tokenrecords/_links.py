@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokenrecords import _core, _fields
-from tokenrecords._arrays import id_array, log_prob_array
+from tokenrecords._assigned import id_array, log_prob_array, wrong_types
 from tokenrecords.deltas import expand, with_full_prompt
 from tokenrecords.entry import ParentResolutionStatus, TokenEntry
 from tokenrecords.lineage import shared_dtype
@@ -17,7 +17,7 @@ from tokenrecords.lineage import shared_dtype
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tokenrecords._arrays import Ids, LogProbs
+    from tokenrecords._assigned import Ids, LogProbs
 
 # Names in `parent_link_failures`.
 CONFLICT = "duplicate_call_id_conflict"
@@ -154,7 +154,7 @@ def _distinct(entries: Iterable[TokenEntry], left_out: list[tuple[str, str]]) ->
     for entry in entries:
         call = _read(entry)
         if call is None:
-            left_out.append((str(entry.model_call_id), UNREADABLE))
+            left_out.append((str(getattr(entry, "model_call_id", None)), UNREADABLE))
             continue
         known = calls.setdefault(call.id, call)
         if not (same_ids(known.prompt, call.prompt) and same_ids(known.generation, call.generation)):
@@ -164,18 +164,15 @@ def _distinct(entries: Iterable[TokenEntry], left_out: list[tuple[str, str]]) ->
 
 def _read(entry: TokenEntry) -> Call | None:
     """The entry as a call, None where what was assigned to its fields makes no sequence."""
-    prompt, generation = id_array(entry.prompt_token_ids), id_array(entry.generation_token_ids)
-    log_probs = log_prob_array(entry.generation_log_probs)
+    prompt, generation = (id_array(getattr(entry, name, None)) for name in ("prompt_token_ids", "generation_token_ids"))
+    log_probs = log_prob_array(getattr(entry, "generation_log_probs", None))
     if (
         prompt is None
         or generation is None
-        or log_probs is None
         or shared_dtype((prompt, generation)) is None
+        or log_probs is None
         or len(log_probs) != len(generation)
-        or not isinstance(entry.model_call_id, str)
-        or not isinstance(entry.parent_call_id, str | None)
-        or not isinstance(entry.created_at, int | float)
-        or not isinstance(entry.output_items, list)
+        or wrong_types(entry)
     ):
         return None
     return Call(entry, prompt, generation, log_probs)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tokenrecords import _core
-from tokenrecords._arrays import first_negative
+from tokenrecords._assigned import first_negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

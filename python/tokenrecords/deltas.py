@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tokenrecords import _core
-from tokenrecords._arrays import first_negative, id_array
+from tokenrecords._assigned import first_negative, id_array
 from tokenrecords.lineage import join_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tokenrecords._arrays import Ids
+    from tokenrecords._assigned import Ids
     from tokenrecords.entry import TokenEntry
 
 __all__ = ["Expansion", "expand_deltas", "group_by_rollout"]
@@ -133,9 +133,13 @@ class _Tree:
                 self.reasons.update(dict.fromkeys(path, self.reasons[parent]))
                 continue
             start = (wholes[parent],) if parent in wholes else self._ids[parent]
-            joined = join_arrays([*start, *(ids for position in path for ids in self._ids[position])])
+            joined = self._joined(start, path)
+            while joined is None and len(path) > 1:  # what one call spoils must not cost those before it
+                del path[len(path) // 2 :]
+                del self._heirs[path[-1]]
+                joined = self._joined(start, path)
             if joined is None:
-                self.reasons.update(dict.fromkeys(path, "no integer dtype holds all ids of its sequence"))
+                self.reasons[head] = "no integer dtype holds all ids of its sequence"
                 continue
             joined.flags.writeable = False
             end = sum(map(len, start))
@@ -143,6 +147,9 @@ class _Tree:
                 end += self._length(position)
                 wholes[position] = joined[:end]
         return wholes
+
+    def _joined(self, start: Sequence[Ids], path: list[int]) -> Ids | None:
+        return join_arrays([*start, *(ids for position in path for ids in self._ids[position])])
 
     def _length(self, position: int) -> int:
         return sum(map(len, self._ids[position]))

@@ -16,7 +16,7 @@ from tokenrecords.findings import Finding, Report, VerificationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tokenrecords._arrays import Ids
+    from tokenrecords._assigned import Ids
     from tokenrecords.entry import TokenEntry
 
 __all__ = ["Finding", "Report", "VerificationError", "verify"]
@@ -71,6 +71,8 @@ class _Calls:
         self._first: dict[tuple[str, str], Call] = {}
         self._failed: dict[Call, str] = {}  # why a delta entry has no full prompt
         self._continued: dict[Call, Call] = {}  # a call whose prompt starts with all ids of the call
+        records = list(records)
+        self._keys = {record.key for record in records}
         for record in records:
             call = record.call()
             if call is not None and not self._is_conflict(call, record):
@@ -141,7 +143,8 @@ class _Calls:
                 record.find("parent_self", "it continues itself", "parent_call_id")
             elif named is not None:
                 call.parent = self._first.get((call.entry.rollout_id, named))
-                if call.parent is None and not record.is_delta:
+                is_there = (call.entry.rollout_id, named) in self._keys
+                if not is_there and not record.is_delta:
                     record.find("parent_missing", f"parent call {named!r} is not there", "parent_call_id")
 
     def _continues(self, call: Call, parent: Call) -> bool:
