@@ -97,6 +97,27 @@ fn convert<const N: usize>(raw: &[u8], out: &mut [u64], to_id: impl Fn([u8; N]) 
     seen
 }
 
+/// True if an element in `raw` is negative.
+#[must_use]
+pub fn any_negative(kind: Kind, raw: &[u8]) -> bool {
+    fn top_byte<const N: usize>(raw: &[u8], top: usize, or: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> u8 {
+        raw.as_chunks().0.iter().fold([0; N], |seen, element| or(seen, *element))[top]
+    }
+    macro_rules! or {
+        ($integer:ty) => {
+            |a, b| (<$integer>::from_ne_bytes(a) | <$integer>::from_ne_bytes(b)).to_ne_bytes()
+        };
+    }
+    let top = if cfg!(target_endian = "big") == kind.swapped { kind.width as usize - 1 } else { 0 };
+    let seen = match kind.width {
+        Width::W1 => top_byte(raw, top, or!(u8)),
+        Width::W2 => top_byte(raw, top, or!(u16)),
+        Width::W4 => top_byte(raw, top, or!(u32)),
+        Width::W8 => top_byte(raw, top, or!(u64)),
+    };
+    kind.signed && seen & 0x80 != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +146,21 @@ mod tests {
                     let mut out = [0; 5];
                     widen(kind(width, signed, swapped), &raw, &mut out);
                     assert_eq!(out.map(i128::from), values, "{width} bytes, signed {signed}, swapped {swapped}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_negative_is_seen() {
+        for width in [1, 2, 4, 8] {
+            for swapped in [false, true] {
+                let least = -(1_i128 << (8 * width - 1));
+                let most = -1 - least;
+                for (values, seen) in [([0, 5, most], false), ([0, -1, 5], true), ([least, 5, most], true)] {
+                    let raw: Vec<u8> = values.iter().flat_map(|&v| stored(v, width, swapped)).collect();
+                    assert_eq!(any_negative(kind(width, true, swapped), &raw), seen, "{width}, swapped {swapped}");
+                    assert!(!any_negative(kind(width, false, swapped), &raw));
                 }
             }
         }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::ints::{Kind, Negative, Width, widen};
-use crate::source::Source;
+use crate::source::{Source, Stored};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::hint::black_box;
@@ -74,17 +74,26 @@ impl ArrayView {
         for (first, piece) in (at..).step_by(PIECE).zip(out.chunks_mut(PIECE)) {
             let mut private = Private(MaybeUninit::uninit());
             // SAFETY: the assertion keeps the elements `first..first + piece.len()` within the array.
-            unsafe { self.copy(first, piece.len(), &mut private) };
-            // Another thread may write to the array while the GIL is released. Behind this line the compiler can't know
-            // any more that the private memory equals the array, so that it can't read the array a second time.
-            let private = black_box(&private);
-            // SAFETY: `copy` wrote as many bytes, and `private` outlives the slice.
-            let raw = unsafe {
-                std::slice::from_raw_parts(private.0.as_ptr().cast(), self.kind.width as usize * piece.len())
-            };
+            let raw = unsafe { self.copied(first, piece.len(), &mut private) };
             seen |= widen(self.kind, raw, piece);
         }
         seen
+    }
+
+    /// `count` elements from element `first` on as they are stored, at most `PIECE`, in private memory.
+    ///
+    /// # Safety
+    /// The array has the elements `first..first + count`.
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
+    unsafe fn copied<'a>(&self, first: usize, count: usize, private: &'a mut Private) -> &'a [u8] {
+        // SAFETY: as the caller says.
+        unsafe { self.copy(first, count, private) };
+        // Another thread may write to the array while the GIL is released. Behind this line the compiler can't know
+        // any more that the private memory equals the array, so that it can't read the array a second time.
+        let private = black_box(&*private);
+        // SAFETY: `copy` wrote as many bytes, and `private` is borrowed for as long as the slice.
+        unsafe { std::slice::from_raw_parts(private.0.as_ptr().cast(), self.kind.width as usize * count) }
     }
 
     /// Copies `count` elements from element `first` on to private memory, at most `PIECE`.
@@ -138,5 +147,17 @@ impl Source for ArrayView {
             return Err(Negative::first(at, out));
         }
         Ok(())
+    }
+
+    fn read_stored(&self, at: usize, count: usize, out: &mut Stored) -> Option<Kind> {
+        assert!(at.checked_add(count).is_some_and(|end| end <= self.len), "read past the end of the array");
+        let bytes = self.kind.width as usize;
+        let places = out[..bytes * count].chunks_mut(bytes * PIECE);
+        for (first, place) in (at..).step_by(PIECE).zip(places) {
+            let mut private = Private(MaybeUninit::uninit());
+            // SAFETY: the assertion keeps the elements within the array.
+            place.copy_from_slice(unsafe { self.copied(first, place.len() / bytes, &mut private) });
+        }
+        Some(self.kind)
     }
 }
