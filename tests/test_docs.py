@@ -70,7 +70,8 @@ CORE_FUNCTIONS = {name: found for name, found in vars(_core).items() if inspect.
 def test_the_stub_has_the_functions_of_the_extension():
     assert set(STUB_FUNCTIONS) == set(CORE_FUNCTIONS)
     constants = {node.target.id for node in STUB.body if isinstance(node, ast.AnnAssign)} - {"_TokenSequence"}
-    assert constants == {
+    classes = {node.name for node in STUB.body if isinstance(node, ast.ClassDef)}
+    assert constants | classes == {
         name
         for name, found in vars(_core).items()
         if name not in CORE_FUNCTIONS and (name == "__version__" or not name.startswith("_"))

@@ -31,11 +31,15 @@ class _Field:
         to_json: Callable[[Any], list[Any]],
         json_items: core_schema.CoreSchema,
     ) -> None:
+        values = core_schema.list_schema(items)
         self._schema = core_schema.chain_schema(
-            # The second step passes everything; it is there because pydantic writes what it describes: an array
-            # stays an array in `model_dump()`.
             [
-                core_schema.no_info_wrap_validator_function(validate, core_schema.list_schema(items)),
+                core_schema.json_or_python_schema(
+                    json_schema=values,  # JSON has no arrays
+                    python_schema=core_schema.no_info_wrap_validator_function(validate, values),
+                ),
+                # This step passes everything; it is there because pydantic writes what it describes: an array stays
+                # an array in `model_dump()`.
                 core_schema.any_schema(),
             ],
             serialization=core_schema.plain_serializer_function_ser_schema(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from tokenrecords._sources import PathLike, is_compressed, open_file
+from tokenrecords._sources import BOM, PathLike, is_compressed, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,19 +21,39 @@ _CHUNK = 1 << 16
 def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
     """Write a file so that at any moment its name stands for the old content or for the new one, whole."""
     target = Path(path).resolve()  # a link stays a link
-    temporary = target.with_name(f".{os.urandom(4).hex()}-{target.name}")
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device can't be replaced
+        with target.open("wb") as stream:
+            write_lines(stream, lines)
+        return
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
-        with open_file(temporary, "wb") as stream:
-            for line in lines:
-                stream.write(line)
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        with open_file(temporary, "wb", name=target.name) as stream:
+            write_lines(stream, lines)
         _sync(temporary)
-        if target.exists():
-            temporary.chmod(target.stat().st_mode)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync(target.parent)
+
+
+def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
+    """Write each line with one call, and what an unbuffered stream leaves of it with further ones.
+
+    Raises:
+        BlockingIOError: The stream takes nothing now.
+    """
+    for line in lines:
+        rest = memoryview(line)
+        while rest:
+            written = stream.write(rest)
+            if written is None:
+                raise BlockingIOError("the stream takes nothing now, and can't be waited for")
+            rest = rest[written:]
 
 
 def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool) -> None:
@@ -45,49 +66,51 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool) -> None:
     """
     if is_compressed(path):
         raise ValueError(f"{os.fspath(path)} is compressed: records can't be appended to it")
-    with _locked(path) as (descriptor, is_new):
-        size = _mend_tail(descriptor)
+    with _locked(path) as descriptor:
+        size, line_break = _mend_tail(descriptor)
         try:
             for line in lines:
-                _write(descriptor, line)
+                _write(descriptor, line_break + line)
+                line_break = b""
+            if line_break:
+                _write(descriptor, line_break)
             if fsync:
                 os.fsync(descriptor)
+                if size == 0:  # perhaps its name is new too
+                    _sync(Path(path).resolve().parent)
         except BaseException:
             os.ftruncate(descriptor, size)
             raise
-        if fsync and is_new:
-            _sync(Path(path).resolve().parent)
 
 
 @contextmanager
-def _locked(path: PathLike) -> Iterator[tuple[int, bool]]:
-    """An append-only descriptor of the file that `path` names, under an exclusive lock; and whether it is new."""
+def _locked(path: PathLike) -> Iterator[int]:
+    """An append-only descriptor of the file that `path` names, under an exclusive lock."""
     import fcntl  # noqa: PLC0415 - POSIX only, and reading needs none
 
     while True:
-        is_new = not os.path.exists(path)  # noqa: PTH110 - of a path as it was given
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             # While we waited, the file may have been replaced: then its lock protects nothing.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116
-                    yield descriptor, is_new
+                    yield descriptor
                     return
         finally:
             os.close(descriptor)  # and with it the lock
 
 
-def _mend_tail(descriptor: int) -> int:
-    """Cut off a torn last line, or give a complete one its line break; the size of the file then."""
+def _mend_tail(descriptor: int) -> tuple[int, bytes]:
+    """Cut off a torn last line; the size of the file then, and the line break that a complete one lacks."""
     size = os.fstat(descriptor).st_size
     start = _start_of_last_line(descriptor, size)
-    if start < size:
-        if is_json(os.pread(descriptor, size - start, start)):
-            _write(descriptor, b"\n")
-            return size + 1
-        os.ftruncate(descriptor, start)
-    return start
+    if start == size:
+        return size, b""
+    if is_json(os.pread(descriptor, size - start, start)):
+        return size, b"\n"
+    os.ftruncate(descriptor, start)
+    return start, b""
 
 
 def _start_of_last_line(descriptor: int, size: int) -> int:
@@ -105,7 +128,7 @@ def _start_of_last_line(descriptor: int, size: int) -> int:
 def is_json(line: bytes) -> bool:
     """True if the line is whole: a torn write ends within a value."""
     try:
-        from_json(line)
+        from_json(line.removeprefix(BOM))
     except ValueError:
         return False
     return True

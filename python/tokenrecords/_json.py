@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -58,8 +59,20 @@ def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -
     if options.arrays and (scanned is None or options.dtype is not None):
         for name in ARRAYS[:2]:
             entry.__dict__[name] = _fields.as_id_array(entry.__dict__[name], name=name, dtype=options.dtype)
-        entry.__dict__[ARRAYS[2]] = np.asarray(entry.__dict__[ARRAYS[2]], options.log_prob_dtype)
+        if scanned is None:
+            entry.__dict__[ARRAYS[2]] = _log_probs(data, entry.__dict__[ARRAYS[2]], options.log_prob_dtype)
     return entry
+
+
+def _log_probs(data: bytes, values: list[float], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Log-probs that pydantic read, as an array; float32 from their text again, so that each is rounded once."""
+    if dtype == np.float32:
+        texts = json.loads(data, parse_float=str, parse_int=str, parse_constant=str)[ARRAYS[2]]
+        scanned = _core.scan_record(f'{{"{ARRAYS[2]}":[{",".join(map(str, texts))}]}}'.encode(), True)
+        if scanned is not None and scanned[1][2] is not None:
+            return scanned[1][2]
+    with np.errstate(over="ignore"):  # a number beyond float32 is infinite, as its text is beyond float64
+        return np.asarray(values, dtype)
 
 
 def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[Any] | None, ...]) -> Model | None:

@@ -8,22 +8,20 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from typing_extensions import Buffer
 
 SUFFIX = ".tokens.jsonl"
 _COMPRESSED = (".gz", ".zst")
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 # Large enough that a record's line is gathered from few pieces, small against the memory of one record.
 _BUFFER_SIZE = 1 << 20
 
@@ -42,12 +40,14 @@ class Line:
     is_last: bool = False  # it has no line break
 
 
-class DamagedError(ValueError):
-    """A source that breaks off, after the lines that it gave: its compressed data are damaged."""
+@dataclass(frozen=True)
+class Damage:
+    """What stands in for the rest of a file whose compressed data are damaged."""
 
-    def __init__(self, path: str, number: int, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.path, self.number, self.offset, self.reason = path, number, offset, reason
+    path: str
+    number: int
+    offset: int
+    reason: str
 
 
 def is_compressed(path: PathLike) -> bool:
@@ -55,29 +55,31 @@ def is_compressed(path: PathLike) -> bool:
     return os.fspath(path).endswith(_COMPRESSED)
 
 
-def lines(source: Source) -> Iterator[Line]:
+def lines(source: Source) -> Generator[Line | Damage, None, None]:
     """The lines of a source, without a byte order mark at the start of a file, and without blank lines.
 
     Raises:
         TypeError: `source` is none.
         FileNotFoundError: There is no such file, or no file of records in a directory.
-        DamagedError: Compressed data are damaged (raised by the iterator).
     """
     if isinstance(source, str | os.PathLike):
-        return _lines_of_files(_files(source))
+        return _lines_of_files(record_files(source))
     if _has_buffer(source):
         return _lines_of(io.BytesIO(cast("Buffer", source)), "<bytes>")
     if hasattr(source, "read"):
+        if not isinstance(source.read(0), bytes):
+            raise TypeError("source is a text file: open it in binary mode")
         name = getattr(source, "name", None)
         return _lines_of(cast("IO[bytes]", source), name if isinstance(name, str) else "<file>")
     if isinstance(source, Iterable):
-        return _lines_of_files([file for path in source for file in _files(path)])
+        return _lines_of_files([file for path in source for file in record_files(path)])
     raise TypeError(
         f"source is {type(source).__name__}: a path, an open binary file, bytes, or an iterable of paths is needed"
     )
 
 
-def _files(path: PathLike) -> list[Path]:
+def record_files(path: PathLike) -> list[Path]:
+    """The file, or the files of records in a directory."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"source holds {type(path).__name__}: several sources must be paths")
     path = Path(path)
@@ -85,13 +87,17 @@ def _files(path: PathLike) -> list[Path]:
         path.stat()  # raises now, not at the first record
         return [path]
     names = (SUFFIX, *(SUFFIX + ending for ending in _COMPRESSED))
-    files = sorted(file for file in path.iterdir() if file.name.endswith(names) and file.is_file())
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.name.endswith(names) and not file.name.startswith(".") and file.is_file()
+    )
     if not files:
         raise FileNotFoundError(f"{path} holds no *{SUFFIX}")
     return files
 
 
-def _lines_of_files(files: list[Path]) -> Iterator[Line]:
+def _lines_of_files(files: list[Path]) -> Generator[Line | Damage, None, None]:
     for file in files:
         with open_file(file) as stream:
             yield from _lines_of(stream, str(file))
@@ -105,34 +111,37 @@ def _has_buffer(source: Any) -> bool:
     return True
 
 
-def _lines_of(stream: IO[bytes], path: str) -> Iterator[Line]:
+def _lines_of(stream: IO[bytes], path: str) -> Generator[Line | Damage, None, None]:
     number = offset = 0
     try:
         # By readline, so that a file that its owner reads on from is not read ahead of.
-        for number, data in enumerate(iter(stream.readline, b""), 1):
-            if not isinstance(data, bytes):
-                raise TypeError(f"source gives {type(data).__name__}, not bytes: open it in binary mode")
-            content = data.removeprefix(_BOM) if number == 1 else data
-            if content and not content.isspace():
-                yield Line(content, path, number, offset, is_last=not data.endswith(b"\n"))
-            offset += len(data)
-    except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # of a module that may be absent
-        raise DamagedError(path, number + 1, offset, f"the compressed data are damaged: {error}") from error
+        while data := stream.readline():
+            number += 1
+            size, is_last = len(data), not data.endswith(b"\n")
+            if number == 1:
+                data = data.removeprefix(BOM)
+            line = Line(data, path, number, offset, is_last=is_last)
+            del data  # nobody here keeps a line while the next one is read
+            if line.data and not line.data.isspace():
+                yield line
+            del line
+            offset += size
+    except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # may be absent
+        yield Damage(path, number + 1, offset, f"the compressed data are damaged: {error}")
 
 
 @contextmanager
-def open_file(path: Path, mode: Literal["rb", "wb"] = "rb") -> Iterator[IO[bytes]]:
-    """A binary file, compressed or not by its name."""
-    with _opener(path)(mode) as stream:
+def open_file(path: Path, mode: Literal["rb", "wb"] = "rb", *, name: str | None = None) -> Iterator[IO[bytes]]:
+    """A binary file, compressed or not by its name, or by `name`."""
+    name = path.name if name is None else name
+    with ExitStack() as stack:
+        stream: Any = stack.enter_context(path.open(mode, buffering=_BUFFER_SIZE))
+        if name.endswith(".gz"):
+            # No name and no time in the header: the same records are the same bytes.
+            stream = stack.enter_context(gzip.GzipFile("", mode, fileobj=stream, mtime=0))
+        elif name.endswith(".zst"):
+            stream = stack.enter_context(_zstd().open(stream, mode))
         yield stream
-
-
-def _opener(path: Path) -> Callable[[Any], IO[bytes]]:
-    if path.name.endswith(".gz"):
-        return partial(cast("Callable[..., IO[bytes]]", gzip.open), path)
-    if path.name.endswith(".zst"):
-        return partial(_zstd().open, path)
-    return partial(cast("Callable[..., IO[bytes]]", path.open), buffering=_BUFFER_SIZE)
 
 
 def _zstd() -> ModuleType:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tokenrecords._sources import record_files
 from tokenrecords.capture import Capture, record_path
+from tokenrecords.deltas import group_by_rollout
 from tokenrecords.dialects import READERS
+from tokenrecords.findings import Finding, Report
 from tokenrecords.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
-from tokenrecords.table import CALLS, call_row, print_table
+from tokenrecords.table import CALLS, FINDINGS, call_row, finding_row, print_table
+from tokenrecords.tree import rollout_tree
+from tokenrecords.verify import verify as verify_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Sized
@@ -86,14 +94,82 @@ def capture(
 @app.command()
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory.")],
+    *,
+    terminal: Annotated[str | None, typer.Option(metavar="CALL", help="The call that the rollout ended with.")] = None,
+    tree: Annotated[bool, typer.Option(help="Draw each rollout's calls as a tree below the table.")] = True,
 ) -> None:
-    """Print the records of a file as a table.
+    """Print the records of a file as a table, and how the calls of each rollout continue each other.
 
     Exit status: 0 if every line held a record, 1 if some did not.
     """
+    entries: list[TokenEntry] = []
     with scan_jsonl(file, on_error="skip") as reader:
-        print_table(CALLS, map(call_row, reader))
+        # Without the tree nothing is kept, so that a file of any size can be looked at.
+        print_table(CALLS, (call_row(_kept(entry, entries) if tree else entry) for entry in reader))
+    for rollout in group_by_rollout(entries).values():
+        _console().print("", rollout_tree(rollout, terminal_call_id=terminal), sep="\n")
     _report(reader.errors)
+
+
+@app.command()
+def verify(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories.")
+    ],
+    *,
+    vocab_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ids must be below it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+) -> None:
+    """Check records, each on its own and against those of its rollout in the same file.
+
+    Exit status: 0 if no finding is an error, 1 if some are.
+    """
+    files = [file for path in paths for file in record_files(path)]
+    started = time.perf_counter()
+    reports = []
+    with _progress() as progress:
+        task = progress.add_task("verify", total=sum(file.stat().st_size for file in files))
+        for file in files:
+            reports.append(_verify_file(file, vocab_size))
+            progress.advance(task, file.stat().st_size)
+    report = Report.merged(reports)
+    if as_json:
+        typer.echo(json.dumps(_as_json(report)))
+    else:
+        if report.findings:
+            print_table(FINDINGS, map(finding_row, report.findings))
+        speed = report.ids / (time.perf_counter() - started)
+        typer.secho(f"{report.summary()}, {speed:,.0f} ids a second", fg="green" if report.ok else "red", bold=True)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _verify_file(file: Path, vocab_size: int | None) -> Report:
+    with scan_jsonl(file, on_error="skip") as reader:
+        report = verify_entries(reader, vocab_size=vocab_size)
+    lines = [Finding("unreadable_line", bad.reason, path=bad.path, line=bad.line) for bad in reader.errors]
+    return dataclasses.replace(report, findings=[*lines, *report.findings])
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "records": report.records,
+        "ids": report.ids,
+        "counts": report.counts,
+        "findings": [finding.as_dict() for finding in report.findings],
+    }
+
+
+def _kept(entry: TokenEntry, entries: list[TokenEntry]) -> TokenEntry:
+    entries.append(entry)
+    return entry
+
+
+def _console() -> Console:
+    console = Console()
+    # In a pipe there is no width to keep to, and nothing may be cut off.
+    return console if console.is_terminal else Console(width=10_000)
 
 
 def _report(bad: Sequence[object]) -> None:

@@ -143,6 +143,7 @@ class TokenEntry(BaseModel):
         Raises:
             pydantic.ValidationError: The text is no record.
             ValueError: An id does not fit `dtype`.
+            TypeError: `data` is neither bytes nor text.
 
         >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
         ...                    generation_log_probs=[-0.5])
@@ -150,7 +151,10 @@ class TokenEntry(BaseModel):
         array([1, 2], dtype=int32)
         """
         options = _json.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
-        text = data.encode() if isinstance(data, str) else bytes(data)
+        if not isinstance(data, bytes | bytearray | str):
+            raise TypeError(f"data is {type(data).__name__}: bytes or str is needed")
+        # A lone surrogate becomes bytes that pydantic refuses.
+        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         # A subclass may have validators that look at the arrays, so pydantic reads those itself.
         return _json.build(cls, text, _json.scan(text, options) if cls is TokenEntry else None, options)
 
@@ -168,7 +172,8 @@ class TokenEntry(BaseModel):
         try:
             return _json.dump(self)
         except ValueError as error:
-            call = f"model call {self.model_call_id!r} of rollout {self.rollout_id!r}"
+            call_id, rollout_id = (getattr(self, name, None) for name in ("model_call_id", "rollout_id"))
+            call = f"model call {call_id!r} of rollout {rollout_id!r}"
             raise ValueError(f"{call} can't be written: {one_line(error)}") from error
 
     def as_lists(self) -> Self:

@@ -6,19 +6,22 @@ import os
 import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 
 from tokenrecords import _files, _json
 from tokenrecords._errors import one_line
-from tokenrecords._sources import DamagedError, Line, PathLike, Source, lines
+from tokenrecords._sources import Damage, Line, PathLike, Source, lines
 from tokenrecords.entry import TokenEntry, set_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
     import numpy.typing as npt
 
-    _Scans: TypeAlias = Generator[tuple[Line, _json.Scanned], None, None]
+    _Lines: TypeAlias = Generator[Line | Damage, None, None]
+    _Scans: TypeAlias = Generator[tuple[Line | Damage, _json.Scanned], None, None]
     OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
 
 __all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jsonl", "write_jsonl"]
@@ -54,11 +57,10 @@ class JsonlReader:
         errors: The lines that held no record so far.
     """
 
-    def __init__(self, source: Iterator[Line], options: _json.Options, on_error: OnError, threads: int) -> None:
+    def __init__(self, source: _Lines, options: _json.Options, on_error: OnError, threads: int) -> None:
         self.errors: list[RecordError] = []
-        self._options = options
-        self._on_error = on_error
-        self._entries = self._read(source, threads)
+        # The generator does not know the reader: an abandoned reader frees both, and the file, at once.
+        self._entries = _entries(source, options, threads, _Errors(self.errors, on_error))
 
     def __iter__(self) -> Self:
         return self
@@ -76,56 +78,76 @@ class JsonlReader:
         """Close the file and end the threads; there are no more records then."""
         self._entries.close()
 
-    def _read(self, source: Iterator[Line], threads: int) -> Generator[TokenEntry, None, None]:
-        scans = _scan_ahead(source, self._options, threads) if threads > 1 else _scan(source, self._options)
-        try:
-            for line, scanned in scans:
-                try:
-                    entry = _json.build(TokenEntry, line.data, scanned, self._options)
-                except ValueError as error:
-                    self._bad(line, error)
-                    continue
-                set_origin(entry, line.path, line.number)
-                yield entry
-        except DamagedError as error:
-            self._report(RecordError(error.path, error.number, error.offset, error.reason), error)
-        finally:
-            scans.close()
 
-    def _bad(self, line: Line, error: ValueError) -> None:
-        if line.is_last and not _files.is_json(line.data):
-            # It was never acknowledged: its writer was stopped before the line break.
-            size = len(line.data)
-            message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
-            warnings.warn(message, stacklevel=2)
-            return
-        self._report(RecordError(line.path, line.number, line.offset, one_line(error)), error)
+@dataclass(frozen=True)
+class _Errors:
+    """What happens to errors."""
 
-    def _report(self, found: RecordError, cause: Exception) -> None:
-        if self._on_error == "raise":
-            raise found from cause
-        self.errors.append(found)
-        if callable(self._on_error):
-            self._on_error(found)
+    found: list[RecordError]
+    on_error: OnError
+
+    def report(self, error: RecordError, cause: Exception | None) -> None:
+        if self.on_error == "raise":
+            raise error from cause
+        self.found.append(error)
+        if callable(self.on_error):
+            self.on_error(error)
 
 
-def _scan(source: Iterator[Line], options: _json.Options) -> _Scans:
+def _entries(
+    source: _Lines, options: _json.Options, threads: int, errors: _Errors
+) -> Generator[TokenEntry, None, None]:
+    scans = _scan_ahead(source, options, threads) if threads > 1 else _scan(source, options)
+    with closing(source), closing(scans):
+        for line, scanned in scans:
+            if isinstance(line, Damage):
+                errors.report(RecordError(line.path, line.number, line.offset, line.reason), None)
+                continue
+            try:
+                entry = _json.build(TokenEntry, line.data, scanned, options)
+            except ValueError as error:
+                _bad(line, error, errors)
+                continue
+            set_origin(entry, line.path, line.number)
+            # Nothing of a record is kept here while the next one is read.
+            del line, scanned
+            yield entry
+            del entry
+
+
+def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
+    if line.is_last and not _files.is_json(line.data):
+        # It was never acknowledged: its writer was stopped before the line break.
+        size = len(line.data)
+        message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
+        warnings.warn(message, stacklevel=3)
+        return
+    errors.report(RecordError(line.path, line.number, line.offset, one_line(error)), error)
+
+
+def _scan(source: _Lines, options: _json.Options) -> _Scans:
     for line in source:
-        yield line, _json.scan(line.data, options)
+        scanned = None if isinstance(line, Damage) else _json.scan(line.data, options)
+        yield line, scanned
+        del line, scanned
 
 
-def _scan_ahead(source: Iterator[Line], options: _json.Options, threads: int) -> _Scans:
+def _scan_ahead(source: _Lines, options: _json.Options, threads: int) -> _Scans:
     """As `_scan`, with as many lines in work as there are threads."""
     with ThreadPoolExecutor(threads, "tokenrecords-scan") as pool:
-        ahead: deque[tuple[Line, Future[_json.Scanned]]] = deque()
+        ahead: deque[tuple[Line | Damage, Future[_json.Scanned] | None]] = deque()
         for line in source:
-            ahead.append((line, pool.submit(_json.scan, line.data, options)))
+            ahead.append((line, None if isinstance(line, Damage) else pool.submit(_json.scan, line.data, options)))
+            del line
             if len(ahead) > threads:
-                first, scanned = ahead.popleft()
-                yield first, scanned.result()
+                yield _scanned(ahead)
         while ahead:
-            first, scanned = ahead.popleft()
-            yield first, scanned.result()
+            yield _scanned(ahead)
+
+
+def _scanned(ahead: deque[tuple[Line | Damage, Future[_json.Scanned] | None]]) -> tuple[Line | Damage, _json.Scanned]:
+    line, future = ahead.popleft()
+    return line, None if future is None else future.result()
 
 
 def scan_jsonl(
@@ -194,7 +216,8 @@ def read_jsonl(
     entries = list(reader)
     if reader.errors and on_error == "skip":
         count = len(reader.errors)
-        message = f"{count:,} line{'s' * (count > 1)} held no record and were left out; the first: {reader.errors[0]}"
+        held = "line held no record and was" if count == 1 else "lines held no record and were"
+        message = f"{count:,} {held} left out; the first: {reader.errors[0]}"
         warnings.warn(message, stacklevel=2)
     return entries
 
@@ -224,8 +247,9 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     if isinstance(target, str | os.PathLike):
         _files.write_whole(target, made)
         return
-    for line in list(made):
-        target.write(line)
+    if not hasattr(target, "write"):
+        raise TypeError(f"target is {type(target).__name__}: a path or an open binary file is needed")
+    _files.write_lines(target, list(made))
 
 
 def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool = True) -> None:
@@ -257,4 +281,6 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
 
 
 def _line(entry: TokenEntry) -> bytes:
+    if not isinstance(entry, TokenEntry):
+        raise TypeError(f"entries holds {type(entry).__name__}: a TokenEntry is needed")
     return entry.to_json() + b"\n"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tokenrecords.entry import TokenEntry
+    from tokenrecords.findings import Finding
 
 # The columns' widths are those of the first rows: a large file must not be read to its end before a row is printed.
 _MEASURED_ROWS = 200
@@ -37,6 +38,17 @@ CALLS = (
     Column("parent"),
     Column("digest"),
 )
+
+FINDINGS = (
+    Column("rollout"),
+    Column("call"),
+    Column("severity"),
+    Column("code"),
+    Column("where"),
+    Column("message"),
+)
+
+SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 
 STATUS_COLOURS = {
     ParentResolutionStatus.ROOT: "cyan",
@@ -82,4 +94,16 @@ def call_row(entry: TokenEntry) -> list[Cell]:
         f"{len(entry.generation_token_ids):,}",
         parent if status is None else (parent, STATUS_COLOURS[status]),
         (entry.digest or "")[:12],
+    ]
+
+
+def finding_row(finding: Finding) -> list[Cell]:
+    """A finding under the columns `FINDINGS`."""
+    return [
+        finding.rollout_id or "",
+        finding.model_call_id or "",
+        (finding.severity, SEVERITY_COLOURS[finding.severity]),
+        finding.code,
+        "" if finding.path is None else f"{finding.path}:{finding.line}",
+        finding.message,
     ]

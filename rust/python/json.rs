@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// How deep arrays and objects may stand in a field: deeper than this pydantic does not read them.
+/// The most arrays and objects around a value: in more, the record among them, pydantic does not read it.
 const MAX_DEPTH: usize = 200;
 
 /// What `scan` gives: the rest of the line, then the arrays, each None where the line has no such field.
@@ -82,7 +82,7 @@ fn write_log_probs(out: &mut Vec<u8>, log_probs: &Bound<'_, PyAny>) -> PyResult<
 
 /// Appends a JSON value; `depth` is the number of arrays and objects around it.
 fn write(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-    if depth > MAX_DEPTH + 1 {
+    if depth > MAX_DEPTH {
         return Err(PyValueError::new_err(format!("nested deeper than {MAX_DEPTH}, which no reader takes back")));
     }
     if let Ok(string) = value.cast::<PyString>() {
