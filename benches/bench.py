@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pydantic
 import tokenrecords
+from chains import chains
 from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
 from files import files
 from reference import NAME, VERSION, reference_records
@@ -176,6 +177,7 @@ SECTIONS = {
     "batches": batches,
     "functions": functions,
     "files": partial(files, reference=REFERENCE),
+    "chains": chains,
 }
 
 

@@ -103,7 +103,7 @@ def show(
     Exit status: 0 if every line held a record, 1 if some did not.
     """
     entries: list[TokenEntry] = []
-    with scan_jsonl(file, on_error="skip") as reader:
+    with scan_jsonl(_files([file]), on_error="skip") as reader:
         # Without the tree nothing is kept, so that a file of any size can be looked at.
         print_table(CALLS, (call_row(_kept(entry, entries) if tree else entry) for entry in reader))
     for rollout in group_by_rollout(entries).values():
@@ -124,7 +124,7 @@ def verify(
 
     Exit status: 0 if no finding is an error, 1 if some are.
     """
-    files = [file for path in paths for file in record_files(path)]
+    files = _files(paths)
     started = time.perf_counter()
     reports = []
     with _progress() as progress:
@@ -142,6 +142,13 @@ def verify(
         typer.secho(f"{report.summary()}, {speed:,.0f} ids a second", fg="green" if report.ok else "red", bold=True)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    try:
+        return [file for path in paths for file in record_files(path)]
+    except FileNotFoundError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _verify_file(file: Path, vocab_size: int | None) -> Report:

@@ -2,6 +2,7 @@
 
 use super::array::ArrayView;
 use super::errors::{self, Name, no_stop};
+use super::items;
 use super::tokens::Tokens;
 use crate::digest::Hash;
 use crate::ints::Negative;
@@ -22,7 +23,9 @@ const COPIED: usize = 16;
 /// One sequence of a window, readable without the GIL.
 enum Item {
     View(ArrayView),
-    /// Copied from a list or tuple.
+    /// Copied from a list.
+    Small(Vec<i32>),
+    /// Copied from a list or tuple that holds other things than small ints.
     Ids(Vec<u64>),
 }
 
@@ -32,6 +35,7 @@ impl Source for Item {
     fn len(&self) -> usize {
         match self {
             Self::View(view) => view.len(),
+            Self::Small(ids) => ids.len(),
             Self::Ids(ids) => ids.len(),
         }
     }
@@ -41,6 +45,12 @@ impl Source for Item {
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
         match self {
             Self::View(view) => view.read(at, out),
+            Self::Small(ids) => {
+                for (id, &small) in out.iter_mut().zip(&ids[at..]) {
+                    *id = u64::from(small.cast_unsigned());
+                }
+                Ok(())
+            }
             Self::Ids(ids) => {
                 out.copy_from_slice(&ids[at..at + out.len()]);
                 Ok(())
@@ -119,6 +129,17 @@ pub fn thread_count(threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     }
 }
 
+fn copied(tokens: &Tokens<'_, '_>) -> PyResult<Item> {
+    if let Some(small) = tokens.list().and_then(|list| items::small_ints(list))
+        && small.iter().all(|&id| id >= 0)
+    {
+        return Ok(Item::Small(small));
+    }
+    let mut ids = vec![0; tokens.len()];
+    tokens.read(0, &mut ids)?;
+    Ok(Item::Ids(ids))
+}
+
 struct Batch<'py> {
     py: Python<'py>,
     threads: usize,
@@ -141,10 +162,8 @@ impl<'py> Batch<'py> {
             self.owners.push(owner.clone().into_any());
             self.weight += tokens.len() + COPIED;
         } else {
-            let mut ids = vec![0; tokens.len()];
-            tokens.read(0, &mut ids)?;
-            self.weight += COPIED * (ids.len() + 1);
-            self.window.push(Item::Ids(ids));
+            self.window.push(copied(tokens)?);
+            self.weight += COPIED * (tokens.len() + 1);
         }
         if self.weight >= WINDOW {
             self.flush()?;

@@ -79,6 +79,14 @@ impl<'py, 'a> Tokens<'py, 'a> {
         }
     }
 
+    /// The list that holds the ids, if it is one.
+    pub fn list(&self) -> Option<&Bound<'py, PyList>> {
+        match &self.ids {
+            Ids::List(list, _) => Some(list),
+            _ => None,
+        }
+    }
+
     /// The error for a negative element of the view.
     pub fn negative(&self, found: Negative) -> PyErr {
         errors::negative(self.name, found.index, found.value)

@@ -1,0 +1,104 @@
+"""Chains of a long rollout against the published builder, and what verifying files is made of."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compare import Effort, Table, measure, ratio
+from reference import reference_path
+from tokenrecords import (
+    ChainBuild,
+    TokenEntry,
+    build_chains,
+    compute_digests,
+    cumulative_tokens,
+    read_jsonl,
+    stamp_lineage,
+    verify,
+    write_jsonl,
+)
+
+TURNS, IDS, GENERATED = 50, 127_000, 500
+
+
+def long_rollout(rollout_id: str = "r") -> list[TokenEntry]:
+    """Calls that continue each other, with int32 arrays; the last one's sequence has `IDS` ids."""
+    sequence = np.random.default_rng(0).integers(0, 150_000, IDS, np.int32)
+    entries = []
+    for turn in range(TURNS):
+        end = IDS * (turn + 1) // TURNS
+        entry = TokenEntry(
+            rollout_id=rollout_id,
+            model_call_id=f"c{turn:03}",
+            prompt_token_ids=sequence[: end - GENERATED].copy(),
+            generation_token_ids=sequence[end - GENERATED : end].copy(),
+            generation_log_probs=np.full(GENERATED, -0.5),
+            created_at=float(turn),
+        )
+        parent = f"c{turn - 1:03}" if turn else None
+        entries.append(stamp_lineage(entry, parent, "resolved" if turn else "root"))
+    return entries
+
+
+def published(entries: list[TokenEntry]) -> tuple[Any, list[Any]] | None:
+    """The published builder, and its own records with lists; None where its wheel can't be had."""
+    path = reference_path()
+    if path is None:
+        return None
+    sys.path.insert(0, str(path))
+    builder = importlib.import_module("nemo_gym.token_id_capture.builder")
+    records = importlib.import_module("nemo_gym.token_id_capture.records")
+    return builder, [records.TokenEntry(**entry.as_lists().model_dump()) for entry in entries]
+
+
+def call_ids(built: Any) -> list[str]:
+    """The calls of the main chain, of either builder."""
+    if isinstance(built, ChainBuild):
+        return built.main.call_ids
+    return [link.entry.model_call_id for link in built.chains[0].links]
+
+
+def chains(effort: Effort) -> None:
+    """Print how many times faster chains are built, and the parts of the time of verifying."""
+    entries = long_rollout()
+    lists = [entry.as_lists() for entry in entries]
+    reference = published(entries)
+    stored = sum(len(entry.prompt_token_ids) + len(entry.generation_token_ids) for entry in entries)
+    times = measure(
+        effort,
+        {
+            "reference": reference and partial(reference[0].prefix_merging, reference[1]),
+            "arrays": partial(build_chains, entries),
+            "one": partial(build_chains, entries, threads=1),
+            "lists": partial(build_chains, lists),
+        },
+        same=lambda a, b: call_ids(a) == call_ids(b),
+    )
+    table = Table(
+        f"build_chains, {stored:,} ids in {TURNS} records: times faster than the reference builder (on lists)",
+        ["int32 arrays", "arrays, 1 thread", "lists"],
+    )
+    table.row(*(ratio(times["reference"], times[way]) for way in ("arrays", "one", "lists")))
+    with tempfile.TemporaryDirectory() as directory:
+        write_jsonl(Path(directory, "r.tokens.jsonl"), entries)
+        whole = [cumulative_tokens(entry) for entry in entries]
+        times = measure(
+            effort,
+            {
+                "all": lambda: verify(read_jsonl(directory)).ok,
+                "read": lambda: bool(read_jsonl(directory)),
+                "hash": lambda: bool(compute_digests(whole)),
+                "verify": lambda: verify(entries).ok,
+            },
+        )
+    table = Table(
+        f"Verifying the same records from disk, ns an id: {stored / times['all'] / 1e6:.0f} million ids a second",
+        ["from disk to report", "of it reading", "verify", "of it hashing"],
+    )
+    table.row(*(f"{times[part] / stored * 1e9:.1f}" for part in ("all", "read", "verify", "hash")))
