@@ -28,7 +28,7 @@ class Options:
 
     arrays: bool
     dtype: np.dtype[Any] | None
-    log_prob_dtype: np.dtype[Any]
+    narrow: bool  # log-probs as float32, not float64
 
     @classmethod
     def of(cls, *, arrays: bool, dtype: npt.DTypeLike | None, log_prob_dtype: npt.DTypeLike) -> Options:
@@ -39,12 +39,12 @@ class Options:
         log_probs = np.dtype(log_prob_dtype)
         if log_probs not in (np.float32, np.float64):
             raise TypeError(f"log_prob_dtype is {log_probs}: it must be float32 or float64")
-        return cls(arrays, ids, log_probs)
+        return cls(arrays, ids, narrow=log_probs == np.float32)
 
 
 def scan(data: bytes, options: Options) -> Scanned:
     """The arrays of a line and its rest, as far as they can be read without pydantic; runs without the GIL."""
-    return _core.scan_record(data, options.log_prob_dtype == np.float32) if options.arrays else None
+    return _core.scan_record(data, options.narrow) if options.arrays else None
 
 
 def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -> Model:
@@ -60,19 +60,19 @@ def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -
         for name in ARRAYS[:2]:
             entry.__dict__[name] = _fields.as_id_array(entry.__dict__[name], name=name, dtype=options.dtype)
         if scanned is None:
-            entry.__dict__[ARRAYS[2]] = _log_probs(data, entry.__dict__[ARRAYS[2]], options.log_prob_dtype)
+            entry.__dict__[ARRAYS[2]] = _log_probs(data, entry.__dict__[ARRAYS[2]], narrow=options.narrow)
     return entry
 
 
-def _log_probs(data: bytes, values: list[float], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _log_probs(data: bytes, values: list[float], *, narrow: bool) -> npt.NDArray[Any]:
     """Log-probs that pydantic read, as an array; float32 from their text again, so that each is rounded once."""
-    if dtype == np.float32:
+    if narrow:
         texts = json.loads(data, parse_float=str, parse_int=str, parse_constant=str)[ARRAYS[2]]
         scanned = _core.scan_record(f'{{"{ARRAYS[2]}":[{",".join(map(str, texts))}]}}'.encode(), True)
         if scanned is not None and scanned[1][2] is not None:
             return scanned[1][2]
     with np.errstate(over="ignore"):  # a number beyond float32 is infinite, as its text is beyond float64
-        return np.asarray(values, dtype)
+        return np.asarray(values, np.float32 if narrow else np.float64)
 
 
 def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[Any] | None, ...]) -> Model | None:

@@ -10,9 +10,8 @@ import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -29,8 +28,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = "PathLike | IO[bytes] | Buffer | Iterable[PathLike]"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of a source."""
 
     data: bytes
@@ -40,8 +38,7 @@ class Line:
     is_last: bool = False  # it has no line break
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """What stands in for the rest of a file whose compressed data are damaged."""
 
     path: str

@@ -20,6 +20,12 @@ impl<F: LogProb> Item for F {
     fn read(line: &[u8], start: usize, end: usize) -> Option<Self> {
         let text = trim(&line[start..end]);
         match text {
+            // Of what begins like this, the crate's grammar is JSON's.
+            [b'-', whole, b'.', fraction, ..] | [whole, b'.', fraction, ..]
+                if whole.is_ascii_digit() && fraction.is_ascii_digit() && text.len() <= LONGEST =>
+            {
+                return fast_float2::parse(text).ok();
+            }
             b"\"NaN\"" | b"NaN" => return Some(f32::NAN.into()),
             b"\"Infinity\"" | b"Infinity" => return Some(f32::INFINITY.into()),
             b"\"-Infinity\"" | b"-Infinity" => return Some(f32::NEG_INFINITY.into()),
