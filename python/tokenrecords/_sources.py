@@ -111,8 +111,7 @@ def _has_buffer(source: Any) -> bool:
 def _lines_of(stream: IO[bytes], path: str) -> Generator[Line | Damage, None, None]:
     number = offset = 0
     try:
-        # By readline, so that a file that its owner reads on from is not read ahead of.
-        while data := stream.readline():
+        while data := _read_line(stream):
             number += 1
             size, is_last = len(data), not data.endswith(b"\n")
             if number == 1:
@@ -125,6 +124,22 @@ def _lines_of(stream: IO[bytes], path: str) -> Generator[Line | Damage, None, No
             offset += size
     except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # may be absent
         yield Damage(path, number + 1, offset, f"the compressed data are damaged: {error}")
+
+
+def _read_line(stream: IO[bytes]) -> bytes:
+    """The next line. A file that its owner reads on from is not read ahead of."""
+    data = stream.readline(_BUFFER_SIZE)
+    if len(data) < _BUFFER_SIZE or data.endswith(b"\n"):
+        return data
+    if not isinstance(stream, io.BufferedReader) or not stream.seekable():
+        return data + stream.readline()
+    # A long line would be in memory twice while its pieces are joined: it is measured, then read in one piece.
+    start, size = stream.tell() - len(data), len(data)
+    while data and not data.endswith(b"\n"):
+        data = stream.readline(_BUFFER_SIZE)
+        size += len(data)
+    stream.seek(start)
+    return stream.read(size)
 
 
 @contextmanager
