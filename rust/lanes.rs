@@ -131,6 +131,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::mem::replace;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
@@ -167,6 +168,38 @@ mod tests {
     #[test]
     fn one_long_among_short() {
         check((0..30).map(|i| if i == 17 { 9_001 } else { i }));
+    }
+
+    #[test]
+    fn ids_around_32_bits_anywhere() {
+        let check = |ids: &[Ids], expected: &[Hash]| {
+            for backend in Backend::all() {
+                let digests = digest_by(backend, ids, 1, &|| true);
+                assert_eq!(digests.as_deref(), Ok(expected), "{backend:?}");
+            }
+        };
+        for id in [u32::MAX.into(), 1 << 32, (1 << 32) | 1, i64::MAX] {
+            let mut ids: Vec<_> = (0..16).map(|i| Ids::new(40, i)).collect();
+            let mut digests: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
+            check(&ids, &digests);
+            // In one place of one lane, from the first block to the last.
+            for at in 0..40 {
+                let lane = at * 7 % 16;
+                let small = replace(&mut ids[lane].0[at], id);
+                let digest = replace(&mut digests[lane], expected(&ids[lane].0));
+                check(&ids, &digests);
+                ids[lane].0[at] = small;
+                digests[lane] = digest;
+            }
+            // In more and more places, until all ids are such.
+            for at in 0..40 {
+                for (lane, ids) in ids.iter_mut().enumerate() {
+                    ids.0[(at + lane) % 40] = id;
+                }
+                let digests: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
+                check(&ids, &digests);
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! The AVX-512 kernel: sixteen lanes, one in each 32-bit element of a vector.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512,
-    _mm512_shuffle_i32x4, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32,
-    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_mask_shuffle_epi32, _mm512_mask_test_epi32_mask,
+    _mm512_or_si512, _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4,
+    _mm512_srli_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
 use super::K;
 use crate::lanes::backend::{LANES, States};
 use crate::words::Block;
+
+/// The elements with the high halves of native 64-bit words.
+const HIGH: u16 = 0xAAAA;
 
 /// Truth table of `a ^ b ^ c`.
 const XOR: i32 = 0x96;
@@ -34,7 +38,7 @@ pub fn compress(states: &mut States, runs: &[&[Block]]) {
             *row = load_block(&runs.get(lane).unwrap_or(last)[block]);
         }
         let old = state;
-        rounds(&mut state, transpose(rows));
+        rounds(&mut state, &rows);
         for (new, old) in state.iter_mut().zip(old) {
             *new = _mm512_add_epi32(*new, old);
         }
@@ -44,9 +48,11 @@ pub fn compress(states: &mut States, runs: &[&[Block]]) {
     }
 }
 
-/// The 64 rounds of one block, whose message words come in ring `words`.
+/// The 64 rounds of one block of each lane.
 #[target_feature(enable = "avx512f")]
-fn rounds(state: &mut [__m512i; 8], mut words: [__m512i; 16]) {
+fn rounds(state: &mut [__m512i; 8], rows: &[__m512i; 16]) {
+    // The message words are a ring.
+    let mut words;
     // The variables a to h do not move: from round to round their names do.
     macro_rules! round {
         ($k:ident, $i:literal) => {
@@ -71,15 +77,25 @@ fn rounds(state: &mut [__m512i; 8], mut words: [__m512i; 16]) {
         };
     }
     macro_rules! sixteen {
-        ($($i:literal)*) => {
-            for k in &K[..3] {
-                $(round!(k, $i); schedule!($i);)*
-            }
-            let k = &K[3];
-            $(round!(k, $i);)*
+        ($k:expr $(, $schedule:ident)?) => {
+            let k = $k;
+            sixteen!(k $($schedule)?: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         };
+        ($k:ident: $($i:literal)*) => { $(round!($k, $i);)* };
+        ($k:ident schedule: $($i:literal)*) => { $(round!($k, $i); schedule!($i);)* };
     }
-    sixteen!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    // The same sixteen rounds twice: behind `transpose_narrow` the compiler drops what only adds zeros.
+    if narrow(rows) {
+        words = transpose_narrow(rows);
+        sixteen!(&K[0], schedule);
+    } else {
+        words = transpose(*rows);
+        sixteen!(&K[0], schedule);
+    }
+    for k in &K[1..3] {
+        sixteen!(k, schedule);
+    }
+    sixteen!(&K[3]);
 }
 
 /// A bitwise function of three, given by its truth table.
@@ -102,6 +118,16 @@ fn shifted<const A: i32, const B: i32, const SHIFT: u32>(x: __m512i) -> __m512i 
     logic::<XOR>(a, b, _mm512_srli_epi32::<SHIFT>(x))
 }
 
+/// True if all words of all blocks are below 2^32, as token ids nearly always are.
+#[target_feature(enable = "avx512f")]
+fn narrow(rows: &[__m512i; 16]) -> bool {
+    let mut any = rows[0];
+    for &row in &rows[1..] {
+        any = _mm512_or_si512(any, row);
+    }
+    _mm512_mask_test_epi32_mask(HIGH, any, any) == 0
+}
+
 /// From one block of each lane to message word `i` of all lanes at `i`.
 #[target_feature(enable = "avx512f")]
 fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -118,18 +144,46 @@ fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
     }
     // Now element `i % 4` of four lanes is in every quarter `i / 4`.
     for i in 0..4 {
-        let even_low = _mm512_shuffle_i32x4::<0x88>(rows[i], rows[4 + i]);
-        let odd_low = _mm512_shuffle_i32x4::<0xDD>(rows[i], rows[4 + i]);
-        let even_high = _mm512_shuffle_i32x4::<0x88>(rows[8 + i], rows[12 + i]);
-        let odd_high = _mm512_shuffle_i32x4::<0xDD>(rows[8 + i], rows[12 + i]);
         // A native 64-bit word has its two message words in the wrong order.
-        let i = i ^ 1;
-        t[i] = _mm512_shuffle_i32x4::<0x88>(even_low, even_high);
-        t[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd_low, odd_high);
-        t[8 + i] = _mm512_shuffle_i32x4::<0xDD>(even_low, even_high);
-        t[12 + i] = _mm512_shuffle_i32x4::<0xDD>(odd_low, odd_high);
+        [t[i ^ 1], t[4 + (i ^ 1)], t[8 + (i ^ 1)], t[12 + (i ^ 1)]] =
+            transpose_quarters([rows[i], rows[4 + i], rows[8 + i], rows[12 + i]]);
     }
     t
+}
+
+/// The same for words below 2^32, whose even message words are zero.
+#[target_feature(enable = "avx512f")]
+fn transpose_narrow(rows: &[__m512i; 16]) -> [__m512i; 16] {
+    // The low halves of the words of two lanes in one row.
+    let mut pairs = [_mm512_setzero_si512(); 8];
+    for (pair, &[even, odd]) in pairs.iter_mut().zip(rows.as_chunks().0) {
+        *pair = _mm512_mask_shuffle_epi32::<0xA0>(even, HIGH, odd);
+    }
+    let mut fours = pairs;
+    for i in [0, 2, 4, 6] {
+        fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 1]);
+        fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 1]);
+    }
+    // Now word `i % 2` of four lanes is in every quarter `i / 2`.
+    let mut words = [_mm512_setzero_si512(); 16];
+    for i in 0..2 {
+        [words[2 * i + 1], words[2 * i + 5], words[2 * i + 9], words[2 * i + 13]] =
+            transpose_quarters([fours[i], fours[2 + i], fours[4 + i], fours[6 + i]]);
+    }
+    words
+}
+
+/// From four rows to quarter `i` of all of them at `i`.
+#[target_feature(enable = "avx512f")]
+fn transpose_quarters([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let (even_low, odd_low) = (_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0xDD>(a, b));
+    let (even_high, odd_high) = (_mm512_shuffle_i32x4::<0x88>(c, d), _mm512_shuffle_i32x4::<0xDD>(c, d));
+    [
+        _mm512_shuffle_i32x4::<0x88>(even_low, even_high),
+        _mm512_shuffle_i32x4::<0x88>(odd_low, odd_high),
+        _mm512_shuffle_i32x4::<0xDD>(even_low, even_high),
+        _mm512_shuffle_i32x4::<0xDD>(odd_low, odd_high),
+    ]
 }
 
 /// Loads a block.
