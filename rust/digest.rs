@@ -1,6 +1,6 @@
 //! The digest of one sequence.
 
-use crate::lanes::backend::{Backend, RUN, States};
+use crate::lanes::backend::{Backend, Run, States};
 use crate::source::Source;
 use crate::words::Words;
 
@@ -23,13 +23,13 @@ pub fn digest<S: Source + ?Sized>(source: &S) -> Result<Hash, S::Error> {
 fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S::Error> {
     let mut words = Words::new(source);
     let mut states = States::new();
-    let mut run = [[0; 8]; RUN];
+    let mut run = Run::new();
     while words.left() > 0 {
         let count = backend.inside(
             #[inline(always)]
-            || words.fill(&mut run),
+            || words.fill(&mut run.0),
         )?;
-        backend.compress(&mut states, &[&run[..count]]);
+        backend.compress(&mut states, &[&run.0[..count]]);
     }
     Ok(states.digest(0))
 }
@@ -37,6 +37,7 @@ fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::backend::RUN;
     use crate::testing::{Ids, expected};
 
     /// A digest in hexadecimal digits.

@@ -14,6 +14,17 @@ pub const LANES: usize = 16;
 /// stay in the L1 cache.
 pub const RUN: usize = 16;
 
+/// The next blocks of a lane, each in one cache line: a load that is split over two takes the time of two.
+#[repr(align(64))]
+pub struct Run(pub [Block; RUN]);
+
+impl Run {
+    /// Blocks to be overwritten.
+    pub const fn new() -> Self {
+        Self([[0; 8]; RUN])
+    }
+}
+
 /// The hash value before the first block.
 const INITIAL: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::backend::{Backend, LANES, RUN, States};
+use super::backend::{Backend, LANES, RUN, Run, States};
 use crate::digest::Hash;
 use crate::source::Source;
-use crate::words::{Block, Words};
+use crate::words::Words;
 
 /// Blocks between two polls, one or two milliseconds of work.
 const POLL_BLOCKS: usize = 1 << 16;
@@ -61,7 +61,7 @@ impl<'a, S: Source> Job<'a, S> {
         let mut outcome = Outcome { digests: Vec::new(), fault: None };
         let mut lanes: Vec<Lane<'a, S>> = Vec::with_capacity(self.width);
         let mut states = States::new();
-        let mut buffer = [[[0; 8]; RUN]; LANES];
+        let mut buffer = [const { Run::new() }; LANES];
         let mut unpolled = 0;
         loop {
             while lanes.len() < self.width
@@ -77,7 +77,7 @@ impl<'a, S: Source> Job<'a, S> {
             };
             let count = left.min(RUN);
             self.fill(&mut lanes, &mut states, &mut buffer, count, &mut outcome);
-            let runs = buffer.each_ref().map(|run| &run[..count]);
+            let runs = buffer.each_ref().map(|run| &run.0[..count]);
             self.backend.compress(&mut states, &runs[..lanes.len()]);
 
             unpolled += count * lanes.len();
@@ -100,14 +100,14 @@ impl<'a, S: Source> Job<'a, S> {
         &self,
         lanes: &mut Vec<Lane<'a, S>>,
         states: &mut States,
-        buffer: &mut [[Block; RUN]; LANES],
+        buffer: &mut [Run; LANES],
         count: usize,
         outcome: &mut Outcome<S::Error>,
     ) {
         let mut at = 0;
         while let Some(lane) = lanes.get_mut(at) {
             let filled = self.wants(lane.index).then(|| {
-                let run = &mut buffer[at][..count];
+                let run = &mut buffer[at].0[..count];
                 self.backend.inside(
                     #[inline(always)]
                     || lane.words.fill(run),
