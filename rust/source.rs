@@ -1,7 +1,5 @@
 //! Where token ids come from.
 
-use crate::ints::{Kind, any_negative};
-
 /// A sequence of token ids that can be read piece by piece.
 ///
 /// `read` copies each element once to memory that nobody else sees and checks it there. A caller that
@@ -27,17 +25,7 @@ pub trait Source {
     /// # Panics
     /// May panic if `at + out.len()` is above `len()`.
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Self::Error>;
-
-    /// Copies the elements from `at` on as they are stored, `count` of them and at most `CHUNK`, to the front of `out`
-    /// and gives their kind; `None` where they are not stored in one piece as integers.
-    fn read_stored(&self, at: usize, count: usize, out: &mut Stored) -> Option<Kind> {
-        _ = (at, count, out);
-        None
-    }
 }
-
-/// Room for `CHUNK` elements of any kind.
-pub type Stored = [u8; 8 * CHUNK];
 
 impl Source for [u64] {
     type Error = std::convert::Infallible;
@@ -81,16 +69,6 @@ impl<S: Source> Source for Parts<'_, S> {
         assert!(out.is_empty(), "read past the end of the parts");
         Ok(())
     }
-
-    fn read_stored(&self, mut at: usize, count: usize, out: &mut Stored) -> Option<Kind> {
-        for part in self.0 {
-            if at < part.len() {
-                return if count <= part.len() - at { part.read_stored(at, count, out) } else { None };
-            }
-            at -= part.len();
-        }
-        None
-    }
 }
 
 /// How many ids are read at a time where nothing else sets the pace: their words stay in the first-level cache.
@@ -119,18 +97,8 @@ where
         return Ok(false);
     }
     let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
-    let (mut stored_left, mut stored_right) = ([0; 8 * CHUNK], [0; 8 * CHUNK]);
     for start in (0..len).step_by(CHUNK) {
         let n = CHUNK.min(len - start);
-        // Ids of one kind need not be widened to be found equal.
-        if let Some(kind) = whole.read_stored(at + start, n, &mut stored_left)
-            && piece.read_stored(start, n, &mut stored_right) == Some(kind)
-        {
-            let bytes = n * kind.width as usize;
-            if stored_left[..bytes] == stored_right[..bytes] && !any_negative(kind, &stored_left[..bytes]) {
-                continue;
-            }
-        }
         whole.read(at + start, &mut left[..n]).map_err(Side::Whole)?;
         piece.read(start, &mut right[..n]).map_err(Side::Piece)?;
         if left[..n] != right[..n] {
@@ -187,47 +155,6 @@ mod tests {
         assert_eq!(two, [2, 3]);
         Parts(&parts).read(3, &mut []).unwrap();
         assert_eq!(all(&Parts::<Owned>(&[])), Ok(vec![]));
-    }
-
-    /// Ids that are stored as bytes.
-    struct Bytes(Vec<u8>);
-
-    impl Source for Bytes {
-        type Error = std::convert::Infallible;
-
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-
-        fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Self::Error> {
-            for (id, byte) in out.iter_mut().zip(&self.0[at..]) {
-                *id = u64::from(*byte);
-            }
-            Ok(())
-        }
-
-        fn read_stored(&self, at: usize, count: usize, out: &mut Stored) -> Option<Kind> {
-            out[..count].copy_from_slice(&self.0[at..at + count]);
-            Some(Kind { width: crate::ints::Width::W1, signed: false, swapped: false })
-        }
-    }
-
-    #[test]
-    fn stored_ids_are_compared_across_parts() {
-        let ids: Vec<u8> = (0..=255).cycle().take(1_000).collect();
-        let whole = Bytes(ids.clone());
-        for cut in [0, 1, 127, 128, 129, 500, 1_000] {
-            let mut parts = [Bytes(vec![]), Bytes(ids[..cut].to_vec()), Bytes(ids[cut..].to_vec())];
-            assert_eq!(stands_at(&whole, 0, &Parts(&parts)), Ok(true), "cut at {cut}");
-            for part in &mut parts {
-                if let Some(last) = part.0.last_mut() {
-                    *last ^= 1;
-                }
-            }
-            assert_eq!(stands_at(&whole, 0, &Parts(&parts)), Ok(false), "cut at {cut}");
-        }
-        let words: Vec<u64> = ids.iter().map(|&id| u64::from(id)).collect();
-        assert_eq!(stands_at(&whole, 0, words.as_slice()), Ok(true));
     }
 
     #[test]
