@@ -35,6 +35,8 @@ pub fn encoded_len(n: usize) -> Option<usize> {
 ///
 /// # Panics
 /// If `out` has another length.
+#[allow(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+#[inline(always)]
 pub fn encode<S: Source + ?Sized>(source: &S, out: &mut [u8]) -> Result<(), S::Error> {
     let len = source.len();
     assert_eq!(Some(out.len()), encoded_len(len), "the buffer has the wrong length");

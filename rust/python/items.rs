@@ -66,7 +66,11 @@ pub fn copy_if_all_floats<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, P
 /// The items of an exact list if all of them are exact ints of one digit.
 pub fn small_ints(value: &Bound<'_, PyAny>) -> Option<Vec<i32>> {
     let list = value.cast_exact::<PyList>().ok()?;
-    (0..list.len()).map(|index| i32::try_from(list.small_int(index)?).ok()).collect()
+    let mut ids = vec![0; list.len()];
+    for (index, id) in ids.iter_mut().enumerate() {
+        *id = i32::try_from(list.small_int(index)?).ok()?;
+    }
+    Some(ids)
 }
 
 /// Type and reference count of an item stand side by side, so that both are touched in one pass.

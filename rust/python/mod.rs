@@ -66,7 +66,7 @@ mod _core {
     fn encode_token_ids<'py>(token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let tokens = Tokens::new(Name::Argument("token_ids"), token_ids)?;
         let len = wire::encoded_len(tokens.len()).ok_or_else(|| PyOverflowError::new_err("too many token ids"))?;
-        PyBytes::new_with(token_ids.py(), len, |out| wire::encode(&tokens, out))
+        PyBytes::new_with(token_ids.py(), len, |out| tokens.encode(out))
     }
 
     /// Digest of a token sequence: SHA-256 in lowercase hex.

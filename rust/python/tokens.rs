@@ -5,6 +5,7 @@ use super::errors::{self, Name, because, no_stop, shown, type_name};
 use super::items;
 use crate::digest::{Hash, digest};
 use crate::ints::Negative;
+use crate::lanes::backend::Backend;
 use crate::source::{Parts, Side, Source, stands_at};
 use crate::wire;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -76,6 +77,17 @@ impl<'py, 'a> Tokens<'py, 'a> {
         match &self.ids {
             Ids::Array(view, owner) => Some((view, owner)),
             _ => None,
+        }
+    }
+
+    /// Writes the encoding to `out`, of the right length.
+    pub fn encode(&self, out: &mut [u8]) -> PyResult<()> {
+        match self.view() {
+            Some(view) => Backend::detect().inside(
+                #[inline(always)]
+                || wire::encode(view, out).map_err(|found| self.negative(found)),
+            ),
+            None => wire::encode(self, out),
         }
     }
 
