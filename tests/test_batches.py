@@ -55,6 +55,22 @@ def test_a_ragged_batch_larger_than_a_window(threads: int | None) -> None:
     assert compute_digests(iter(sequences), threads=threads) == one_by_one(sequences)
 
 
+@pytest.mark.parametrize("threads", THREADS)
+def test_lists_that_another_thread_hashes_while_the_next_are_copied(threads: int | None) -> None:
+    sequences: list[Any] = [ids(4_000 + i, i).tolist() for i in range(200)]
+    expected = one_by_one(sequences)
+    assert compute_digests(iter(sequences), threads=threads) == expected
+    sequences[90:90] = [np.arange(7), []]  # a window of mixed kinds in between
+    assert compute_digests(sequences, threads=threads) == [
+        *expected[:90],
+        *one_by_one(sequences[90:92]),
+        *expected[90:],
+    ]
+    sequences[180] = [1, 2, -9]
+    with pytest.raises(ValueError, match=r"^sequences\[180\], token_ids\[2\] is -9"):
+        compute_digests(sequences, threads=threads)
+
+
 def test_kinds_may_be_mixed() -> None:
     sequences = [
         [1, 2, 3], (1, 2, 3), range(1, 4), np.array([1, 2, 3], ">u2"), np.arange(6)[::-2], array.array("q", [1, 2, 3]),

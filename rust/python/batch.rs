@@ -10,8 +10,11 @@ use crate::lanes::{Stopped, digest_many};
 use crate::source::Source;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use std::sync::Mutex;
-use std::thread::available_parallelism;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, available_parallelism};
+use std::time::Duration;
 
 /// The weight of a window: it bounds the memory for ids copied from lists, and for arrays that an iterator makes, and is
 /// large enough to keep lanes and threads busy.
@@ -19,6 +22,13 @@ const WINDOW: usize = 1 << 26;
 
 /// The weight of an id copied from a list, where one of an array, which is not copied, weighs 1.
 const COPIED: usize = 16;
+
+/// From this weight on, and this number of sequences, which fills the lanes, a window of copied ids is hashed by another
+/// thread while the next ids are copied.
+const BEHIND: (usize, usize) = (COPIED << 18, 64);
+
+/// The time between two looks for Ctrl-C while the other thread is waited for.
+const POLL: Duration = Duration::from_millis(5);
 
 /// One sequence of a window, readable without the GIL.
 enum Item {
@@ -148,11 +158,40 @@ struct Batch<'py> {
     owners: Vec<Bound<'py, PyAny>>,
     weight: usize,
     hashes: Vec<Hash>,
+    /// The window before this one, while another thread hashes it.
+    behind: Option<Behind>,
+}
+
+/// A window in the hands of another thread. It holds copied ids alone, so that nobody need wait for that thread.
+struct Behind {
+    hashes: Receiver<Vec<Hash>>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Behind {
+    fn new(window: Vec<Item>, threads: usize) -> Self {
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let (sender, hashes) = mpsc::channel();
+        let flag = Arc::clone(&abandoned);
+        thread::spawn(move || {
+            if let Ok(new) = digest_many(&window, threads, &|| !flag.load(Ordering::Relaxed)) {
+                // Nobody may be there to receive it any more.
+                _ = sender.send(new);
+            }
+        });
+        Self { hashes, abandoned }
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
 }
 
 impl<'py> Batch<'py> {
     fn new(py: Python<'py>, threads: usize) -> Self {
-        Self { py, threads, window: Vec::new(), owners: Vec::new(), weight: 0, hashes: Vec::new() }
+        Self { py, threads, window: Vec::new(), owners: Vec::new(), weight: 0, hashes: Vec::new(), behind: None }
     }
 
     fn add(&mut self, tokens: &Tokens<'py, '_>) -> PyResult<()> {
@@ -167,11 +206,35 @@ impl<'py> Batch<'py> {
         }
         if self.weight >= WINDOW {
             self.flush()?;
+        } else if self.threads > 1 && self.owners.is_empty() && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1
+        {
+            self.collect()?;
+            self.behind = Some(Behind::new(std::mem::take(&mut self.window), self.threads - 1));
+            self.weight = 0;
         }
         Ok(())
     }
 
+    /// Wait for the window that another thread hashes.
+    fn collect(&mut self) -> PyResult<()> {
+        let Some(mut behind) = self.behind.take() else { return Ok(()) };
+        loop {
+            let received;
+            (received, behind) = self.py.detach(move || (behind.hashes.recv_timeout(POLL), behind));
+            match received {
+                Ok(new) => {
+                    self.hashes.extend(new);
+                    return Ok(());
+                }
+                Err(RecvTimeoutError::Timeout) => self.py.check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("copied ids are sound, and nobody abandoned them"),
+            }
+        }
+    }
+
+    /// Hash the window.
     fn flush(&mut self) -> PyResult<()> {
+        self.collect()?;
         let interrupt = Mutex::new(None);
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over lifetimes")]
         let keep_going = || match Python::attach(|py| py.check_signals()) {
