@@ -290,8 +290,7 @@ def _check_ids(where: str, name: str, ids: Any) -> None:
     if not isinstance(ids, (list, tuple)):
         _check_id_array(where, name, ids)
         return
-    held = _core.int32_array(ids)
-    if held is not None and not (held.size and held.min() < 0):
+    if _core.are_small_ids(ids):
         return
     for k, value in enumerate(ids):
         if value is None:
@@ -320,7 +319,7 @@ def _numbers(where: str, log_probs: Any) -> Any:
         if isinstance(log_probs, np.ma.MaskedArray) or (held.size and held.dtype.kind not in "fiu"):
             raise ValueError(f"{where}: {LOG_PROBS} must be numbers, got {type(log_probs).__name__} of {held.dtype}")
         return log_probs
-    if {*map(type, log_probs)} <= {float, int}:
+    if _core.copy_float_list(log_probs) is not None or {*map(type, log_probs)} <= {float, int}:
         return log_probs
     return [_number(where, k, value) for k, value in enumerate(log_probs)]
 
