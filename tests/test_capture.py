@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenrecords import ParentResolutionStatus, TokenEntry, compute_digest
+from tokenrecords import ParentResolutionStatus, TokenEntry, __version__, compute_digest
 from tokenrecords.cli import app
 from typer.testing import CliRunner
 
@@ -188,6 +188,8 @@ def test_append_goes_on_where_the_file_ends(capture: Capture) -> None:
     assert capture.parents() == [("a", None, ROOT, ""), ("b", "a", RESOLVED, "")]
     assert capture(row("a", [1], [9]), flags=("--append",)).exit_code == 1
     assert len(capture.records()) == 2
+    assert "0 calls of 0 rollouts" in capture(row("a", [1], [2]), flags=("--append",)).stdout
+    assert capture.result.stdout.rstrip().endswith(", 1 there already")
 
 
 def test_overwrite_starts_again(capture: Capture) -> None:
@@ -200,6 +202,11 @@ def test_overwrite_starts_again(capture: Capture) -> None:
 def test_a_wrong_call_has_status_2(capture: Capture, flags: tuple[str, ...]) -> None:
     assert capture(row("a", [1], [2]), flags=flags).exit_code == 2
     assert not capture.out.exists()
+
+
+def test_the_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"tokenrecords {__version__}\n")
 
 
 def test_a_missing_file_has_status_2(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_verify_finds_faults_by_file_and_line(tmp_path: Path, file: Path) -> Non
     assert lines[0].split() == ["rollout", "call", "severity", "code", "where", "message"]
     assert lines[1].split()[:3] == ["error", "unreadable_line", f"{file}:4"]
     assert lines[2].split()[:5] == ["s", "b", "error", "digest_mismatch", f"{other}:2"]
-    assert lines[3].startswith("5 records with 21 ids: 2 error, ")
+    assert lines[3].startswith("5 records with 21 ids: 2 errors, ")
 
 
 def test_verify_as_json(file: Path) -> None:

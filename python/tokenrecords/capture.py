@@ -49,6 +49,7 @@ class Capture:
     earlier: Callable[[str], Iterable[TokenEntry]]
     dialect: str | None = None
     new: dict[str, list[TokenEntry]] = field(default_factory=dict)
+    known: int = 0  # calls that were there already, with the same tokens
     bad: list[BadLine] = field(default_factory=list)
     _calls: dict[str, dict[str, TokenEntry]] = field(default_factory=dict)
 
@@ -75,7 +76,9 @@ class Capture:
                 _decide(entry, row, calls.values())
                 calls[entry.model_call_id] = entry
                 self.new.setdefault(rollout_id, []).append(entry)
-            elif not _same_tokens(known, entry):
+            elif _same_tokens(known, entry):
+                self.known += 1
+            else:
                 raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
 
 

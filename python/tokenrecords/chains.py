@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tokenrecords._links import RECOVERED
 from tokenrecords._paths import Paths, find_paths
+from tokenrecords.entry import as_entries
 from tokenrecords.payloads import TOKEN_FIELDS
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class ChainBuild:
 
     Attributes:
         chains: By prompt length, then call id, of their last calls; but first the one that a terminal call ends.
-        main: The chain to train on; None where there is none.
+        main: The chain to train on if `trainable`; None where there is none.
         quarantined: Ids of the retries that were not kept, sorted; no chain passes through one.
         notes: What was found.
     """
@@ -159,6 +160,10 @@ def build_chains(
     recorded `cum_len` and `digest` describe. Where it is not, the call starts a fragment. The order of the entries does
     not matter, and what is wrong with some is in the notes.
 
+    Retries are calls with the same parent and the same prompt (calls without a parent form one group). Kept are those
+    on the path to the terminal call; else those that another call continues; else, undecided, the one with the smallest
+    call id, and then the rollout is not trainable. The others are quarantined, and no chain passes through one.
+
     Args:
         entries: The records of one rollout, full or delta, in any order. They are not changed.
         terminal_call_id: The call that the rollout ended with: the main chain is the path to it.
@@ -178,7 +183,7 @@ def build_chains(
     >>> main.spans.tolist()
     [[2, 3], [4, 5]]
     """
-    found = find_paths(entries, terminal_call_id, threads=threads)
+    found = find_paths(as_entries(entries), terminal_call_id, threads=threads)
     chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
     return ChainBuild(
         chains,

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tokenrecords._core import __version__
 from tokenrecords._sources import record_files
 from tokenrecords.capture import Capture, record_path
 from tokenrecords.deltas import group_by_rollout
@@ -35,6 +36,22 @@ app = typer.Typer(
 )
 
 
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tokenrecords {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda wanted: _print_version(wanted=wanted), is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def capture(
     responses: Annotated[
@@ -56,7 +73,9 @@ def capture(
 ) -> None:
     """Write the calls of served responses as records, DIR/<rollout_id>.tokens.jsonl.
 
-    Exit status: 0 if every line was captured, 1 if some were not, 2 if nothing was written.
+    A rollout id has letters, digits, '.', '_' and '-'. A call that was there before with the same tokens counts once.
+
+    Exit status: 0 if every line was captured, 1 if some were not, 2 if the command can't be carried out.
     """
     if append and overwrite:
         raise typer.BadParameter("--append and --overwrite exclude each other")
@@ -87,7 +106,8 @@ def capture(
 
     entries = [entry for new in captured.new.values() for entry in new]
     print_table(CALLS, map(call_row, entries))
-    typer.secho(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}", bold=True)
+    known = f", {captured.known:,} there already" if captured.known else ""
+    typer.secho(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}{known}", bold=True)
     _report(captured.bad)
 
 

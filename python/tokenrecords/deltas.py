@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tokenrecords import _core
 from tokenrecords._assigned import first_negative, id_array
+from tokenrecords.entry import as_entries
 from tokenrecords.lineage import join_arrays
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def group_by_rollout(entries: Iterable[TokenEntry]) -> dict[str, list[TokenEntry
     {'r': 2, 's': 1}
     """
     groups: dict[str, list[TokenEntry]] = {}
-    for entry in entries:
+    for entry in as_entries(entries):
         groups.setdefault(entry.rollout_id, []).append(entry)
     return groups
 
@@ -72,7 +73,7 @@ def expand_deltas(entries: Iterable[TokenEntry], *, threads: int | None = None) 
     >>> expand_deltas([second]).failed
     {('r', 'b'): "parent call 'a' is not there"}
     """
-    entries = list(entries)
+    entries = as_entries(entries)
     prompts, reasons = expand(entries, threads=threads)
     return Expansion(
         [

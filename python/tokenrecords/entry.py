@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ from tokenrecords import _fields, _json
 from tokenrecords._errors import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
 TOKEN_ENTRY_MIN_SCHEMA_VERSION = 1
 TOKEN_ENTRY_RECORD_SCHEMA_VERSION = 1
@@ -26,17 +28,22 @@ _ID_FIELDS = ("prompt_token_ids", "generation_token_ids")
 
 
 class ParentResolutionStatus(enum.StrEnum):
-    """What is known about the earlier call that a call continues."""
+    """What is known about the earlier call that a call continues.
 
-    ROOT = "root"  # it continues none
-    RESOLVED = "resolved"  # it continues `parent_call_id`, which was proven
-    UNRESOLVED = "unresolved"  # it continues something that was not captured
+    ROOT: it continues none. RESOLVED: it continues `parent_call_id`, which was proven. UNRESOLVED: it continues one
+    that was not captured.
+    """
+
+    ROOT = "root"
+    RESOLVED = "resolved"
+    UNRESOLVED = "unresolved"
 
 
 class TokenEntry(BaseModel):
     """The exact tokens of one served model call.
 
-    A field given an array keeps that array, without a copy; a list, tuple, set, range or iterator becomes a list.
+    A field given an array keeps that array, without a copy (copy it first if its memory is used again); a list, tuple,
+    set, range or iterator becomes a list.
     Unknown fields are kept (`model_extra`). Assignment is not validated.
 
     Attributes:
@@ -218,6 +225,19 @@ class TokenEntry(BaseModel):
         copy = self.model_copy()
         copy.__dict__.update(values)
         return copy
+
+
+def as_entries(entries: Iterable[TokenEntry]) -> list[TokenEntry]:
+    """The entries as a list.
+
+    Raises:
+        TypeError: One entry, a path or a mapping, which iterate over something else.
+    """
+    if isinstance(entries, TokenEntry | str | bytes | PurePath | Mapping):
+        kind = type(entries).__name__
+        hint = {"TokenEntry": "; put it in a list", "dict": "; its values may be"}.get(kind, "; read_jsonl gives them")
+        raise TypeError(f"entries is {kind}: several entries are needed{hint if kind != 'bytes' else ''}")
+    return list(entries)
 
 
 def _private(entry: TokenEntry) -> dict[str, Any]:

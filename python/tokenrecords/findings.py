@@ -50,7 +50,7 @@ class Finding:
     Attributes:
         code: What, a key of `SEVERITIES`.
         message: What exactly, with the values.
-        severity: `error`, `warning` or `info`; the code decides it.
+        severity: `error`, `warning` or `info`; the code decides it (docs/findings.md).
         rollout_id: The record's rollout, None where it can't be read.
         model_call_id: The record's call, None where it can't be read.
         field: The field in question, None where it is the whole record.
@@ -162,6 +162,7 @@ class Report:
     def summary(self) -> str:
         """One line: records, ids and the number of findings of each severity."""
         counts = Counter(finding.severity for finding in self.findings)
-        found = ", ".join(f"{counts[severity]:,} {severity}" for severity in _CODES if counts[severity])
+        nouns = {"error": ("error", "errors"), "warning": ("warning", "warnings"), "info": ("info", "infos")}
+        found = ", ".join(f"{counts[s]:,} {nouns[s][counts[s] > 1]}" for s in _CODES if counts[s])
         records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
         return f"{records} with {self.ids:,} ids: {found or 'nothing found'}"

@@ -10,6 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 
+from pydantic import ValidationError
+
 from tokenrecords import _files, _json
 from tokenrecords._errors import one_line
 from tokenrecords._sources import Damage, Line, PathLike, Source, lines
@@ -122,7 +124,16 @@ def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
         message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
         warnings.warn(message, stacklevel=3)
         return
-    errors.report(RecordError(line.path, line.number, line.offset, one_line(error)), error)
+    errors.report(RecordError(line.path, line.number, line.offset, _reason(line, error)), error)
+
+
+def _reason(line: Line, error: ValueError) -> str:
+    """What is wrong, with a place in this line alone: pydantic counts the line break as a further line."""
+    try:
+        TokenEntry.model_validate_json(line.data.rstrip())
+    except ValidationError as found:
+        error = found
+    return one_line(error).replace(" at line 1 column ", " at column ")
 
 
 def _scan(source: _Lines, options: _json.Options) -> _Scans:
@@ -243,7 +254,7 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     >>> file.getvalue()[:24]
     b'{"continuation_context_d'
     """
-    made = (_line(entry) for entry in entries)
+    made = (_line(entry) for entry in _several(entries))
     if isinstance(target, str | os.PathLike):
         _files.write_whole(target, made)
         return
@@ -277,7 +288,13 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     ...     len(read_jsonl(path))
     2
     """
-    _files.append_lines(path, [_line(entry) for entry in entries], fsync=fsync)
+    _files.append_lines(path, [_line(entry) for entry in _several(entries)], fsync=fsync)
+
+
+def _several(entries: Iterable[TokenEntry]) -> Iterable[TokenEntry]:
+    if isinstance(entries, TokenEntry):
+        raise TypeError("entries is TokenEntry: several entries are needed; put it in a list")
+    return entries
 
 
 def _line(entry: TokenEntry) -> bytes:

@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokenrecords import _fields
+from tokenrecords.chains import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from tokenrecords.chains import Chain
-
 __all__ = ["PackedBatch", "PaddedBatch", "pack_chains"]
 
 _MAX_OFFSET = np.iinfo(np.int32).max
@@ -74,6 +72,8 @@ class PackedBatch:
         if operator.index(multiple_of) < 1:
             raise ValueError(f"multiple_of is {multiple_of}: it must be at least 1")
         limits = np.iinfo(self.input_ids.dtype)
+        if pad_id is None:
+            raise TypeError("pad_id is None: where the tokenizer has no pad token, any id will do")
         if not limits.min <= pad_id <= limits.max:
             raise ValueError(f"pad_id is {pad_id}: it does not fit {self.input_ids.dtype}")
         lengths = np.diff(self.cu_seqlens)
@@ -141,7 +141,7 @@ def pack_chains(
         too_long: What happens to a chain of more than `max_tokens`: "error", or "truncate" to cut it on the right.
 
     Raises:
-        TypeError: `dtype` is no integer dtype, or `max_tokens` no integer.
+        TypeError: `dtype` is no integer dtype, `max_tokens` no integer, or one of `chains` no chain.
         ValueError: A chain is too long, an id does not fit `dtype`, `max_tokens` is below 1, `too_long` is unknown, or
             there are more tokens than int32 offsets can count.
 
@@ -154,6 +154,9 @@ def pack_chains(
     (array([1, 2, 3, 1, 2, 3]), array([0, 3, 6], dtype=int32))
     """
     chains = list(chains)
+    for place, chain in enumerate(chains):
+        if not isinstance(chain, Chain):
+            raise TypeError(f"chains[{place}] is {type(chain).__name__}: a Chain is needed, such as ChainBuild.main")
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":
         raise TypeError(f"dtype is {dtype}: token ids need an integer dtype")

@@ -172,6 +172,11 @@ def entries_from_response(
     """
     if delta and parent is ...:
         raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
+    if not (parent is None or parent is ... or isinstance(parent, TokenEntry)):
+        raise TypeError(f"parent is {type(parent).__name__}: a TokenEntry, or None for a root, is needed")
+    for name in ("parent_call_id", "parent_resolution"):
+        if name in fields:
+            raise TypeError(f"{name} can't be given: it is found by the tokens of parent=")
     if _OWN_FIELDS & fields.keys():
         raise TypeError(f"{min(_OWN_FIELDS & fields.keys())} is read from the response and can't be given")
     payload = plain_payload(payload)
@@ -201,7 +206,9 @@ def _known_dialect(payload: Any, dialect: str | None) -> str:
     if dialect not in READERS:
         raise ValueError(f"dialect must be one of {', '.join(READERS)}, got {dialect!r}")
     if isinstance(payload, list) and payload and dialect not in BATCHED:
-        raise ValueError(f"{dialect}: a list of {len(payload)} payloads: read each one by itself")
+        chunks = any("delta" in mapping(choice) for part in payload for choice in part.get("choices") or ())
+        advice = "merge_stream joins the chunks of a stream" if chunks else "read each one by itself"
+        raise ValueError(f"{dialect}: a list of {len(payload)} payloads: {advice}")
     for part in payload if isinstance(payload, list) else [payload]:
         choices = part.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, (list, tuple)) else ()):
@@ -248,9 +255,12 @@ def _settle(dialect: str, raw: RawChoice) -> ServedChoice:
     for name in (GENERATION, LOG_PROBS, PROMPT):
         if not sources[name]:
             raise ValueError(f"{where}: {name} is missing")
+        sources[name] = [(place, _array_or_list(value)) for place, value in sources[name]]
         for place, value in sources[name]:
             if count(value) is None:
-                raise ValueError(f"{where}: {name} ({place}) must be a list or an array of one dimension")
+                at = "" if place == name else f" ({place})"
+                kind = type(value).__name__
+                raise ValueError(f"{where}: {name}{at} must be a list or an array of one dimension, got {kind}")
     generated, scored = len(sources[GENERATION][0][1]), len(sources[LOG_PROBS][0][1])
     if generated != scored:
         raise ValueError(f"{where}: {generated} {GENERATION} and {scored} {LOG_PROBS}")
@@ -273,6 +283,17 @@ def _settle(dialect: str, raw: RawChoice) -> ServedChoice:
         token_item_index=raw.token_item_index,
         finish_reason=raw.finish_reason,
     )
+
+
+def _array_or_list(value: Any) -> Any:
+    """A tensor as the zero-copy array over it; lists, arrays and everything else as they are."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return value
+    try:
+        array = _core.array_over(value)
+    except TypeError:
+        return value
+    return value if array is None else array
 
 
 def _ids(where: str, name: str, ids: Any) -> Any:

@@ -11,6 +11,7 @@ from tokenrecords import _core
 from tokenrecords._checks import Record, check_alone
 from tokenrecords._links import Call, same_ids, starts_prompt
 from tokenrecords.deltas import expand
+from tokenrecords.entry import as_entries
 from tokenrecords.findings import Finding, Report, VerificationError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def verify(entries: Iterable[TokenEntry], *, vocab_size: int | None = None, thre
 
     Raises:
         ValueError: `vocab_size` or `threads` is below 1.
+        TypeError: `entries` is one entry, a path or a mapping.
 
     >>> from tokenrecords import TokenEntry
     >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
@@ -48,7 +50,7 @@ def verify(entries: Iterable[TokenEntry], *, vocab_size: int | None = None, thre
     """
     if vocab_size is not None and operator.index(vocab_size) < 1:
         raise ValueError(f"vocab_size is {vocab_size}: it must be at least 1")
-    records = [Record(position, entry) for position, entry in enumerate(entries)]
+    records = [Record(position, entry) for position, entry in enumerate(as_entries(entries))]
     for record in records:
         check_alone(record, vocab_size)
     calls = _Calls(records)
