@@ -696,8 +696,9 @@ def test_lists_and_arrays_stay_what_they_are():
 def test_arrays_that_hold_no_ids(name):
     scores = {"choices": [{"message": {"content": "x", **native(generation_log_probs=np.array([True, False]))}}]}
     refused(scores, "generation_log_probs must be numbers, got ndarray of bool")
-    arrays = [np.array([1.0, 2.0]), np.array([True, False]), np.ma.masked_array([1, 2], [True, False])]
-    for array in arrays:
+    masked = np.ma.masked_array([1, 2], [True, False])
+    refused({"choices": [{"message": {"content": "x", **native(**{name: masked})}}]}, f"{name}: ", "masked array")
+    for array in (np.array([1.0, 2.0]), np.array([True, False])):
         refused(
             {"choices": [{"message": {"content": "x", **native(**{name: array})}}]},
             f"{name} must be integers",

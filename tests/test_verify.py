@@ -122,6 +122,13 @@ FAULTS: dict[str, list[tuple[Callable[[list[TokenEntry]], None], list[int], str 
         (restamped(6, generation_token_ids=[], generation_log_probs=[]), [6], "generation_token_ids", None)
     ],
     "parent_missing": [(set_(2, parent_call_id="gone"), [2], "parent_call_id", None)],
+    "tokens_in_items": [(set_(1, output_items=[{}, {"generation_token_ids": [9]}]), [1], "output_items", 1)],
+    "routes_unreadable": [
+        (set_(1, routed_experts=42), [1], "routed_experts", None),
+        (set_(1, routed_experts=[[0, 1]]), [1], "routed_experts", None),
+        (set_(1, routed_experts=np.zeros((1, 1, 2))), [1], "routed_experts", None),
+        (set_(1, routed_experts="nrlre1:int16:1x1x2:AAAB"), [1], "routed_experts", None),
+    ],
     "no_digest": [(set_(1, digest=None), [1], "digest", None), (set_(5, digest=None), [5], "digest", None)],
     "no_resolution": [(set_(0, parent_resolution=None), [0], "parent_resolution", None)],
     "unresolved_parent": [

@@ -1,6 +1,8 @@
 """The command `tokenrecords`, also as `python -m tokenrecords`."""
 
+import io
 import sys
+import warnings
 
 
 def main() -> None:
@@ -11,6 +13,10 @@ def main() -> None:
         if error.name not in {"typer", "rich"}:
             raise
         sys.exit("tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows question marks, not a traceback
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     app()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,6 +21,8 @@ from tokenrecords.entry import (
 )
 from tokenrecords.findings import Finding
 from tokenrecords.lineage import shared_dtype
+from tokenrecords.payloads import TOKEN_FIELDS
+from tokenrecords.routes import NRLRE, shape_of_routes
 
 if TYPE_CHECKING:
     from tokenrecords._assigned import Ids, LogProbs
@@ -133,7 +136,8 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
     record.prompt = _ids(record, "prompt_token_ids", vocab_size)
     record.generation = _ids(record, "generation_token_ids", vocab_size)
     _check_log_probs(record)
-    _check_item_index(record)
+    _check_items(record)
+    _check_routes(record)
     _check_resolution(record)
     for name in record.entry.model_extra or ():
         field = _resembled(name)
@@ -218,8 +222,29 @@ def _check_log_probs(record: Record) -> None:
             record.find(code, f"{name}[{index}] is {log_probs[index]}: {why}{more}", name, index)
 
 
-def _check_item_index(record: Record) -> None:
+def _check_routes(record: Record) -> None:
+    routes = getattr(record.entry, "routed_experts", None)
+    if routes is None or isinstance(routes, Mapping):
+        return  # an object says its own shape
+    if isinstance(routes, str) and not routes.startswith(NRLRE):
+        return  # an engine's own text, which only its shape and rows make readable
+    try:
+        shape = shape_of_routes(routes)
+    except ValueError as error:
+        record.find("routes_unreadable", str(error), "routed_experts")
+        return
+    if len(shape) != 3:
+        message = f"routed_experts has shape {shape}: tokens x layers x top_k is needed"
+        record.find("routes_unreadable", message, "routed_experts")
+
+
+def _check_items(record: Record) -> None:
     index, items = record.get("token_item_index"), record.get("output_items")
+    for place, item in enumerate(items or ()):
+        held = [name for name in TOKEN_FIELDS if isinstance(item, Mapping) and item.get(name) is not None]
+        if held:
+            message = f"output_items[{place}] holds {', '.join(held)} once more"
+            record.find("tokens_in_items", message, "output_items", place)
     if index is not None and items is not None and not 0 <= index < len(items):
         message = f"token_item_index is {index}, output_items has {len(items)} items"
         record.find("item_index_outside", message, "token_item_index")

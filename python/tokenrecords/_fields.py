@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -102,7 +103,9 @@ def as_list(value: Any) -> list[Any]:
     """The values of a field as a list of Python numbers; a list as it is."""
     if isinstance(value, np.ndarray):
         return cast("list[Any]", value.tolist())
-    return value if type(value) is list else list(value)
+    if type(value) is list or isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return cast("list[Any]", value)  # assigned without validation: as it is
+    return list(value)
 
 
 def _log_probs_to_json(value: Any) -> list[Any]:
@@ -163,39 +166,72 @@ ROUTED_EXPERTS = _RoutesField()
 
 
 def as_id_array(value: Any, *, name: str, dtype: npt.DTypeLike | None = None) -> Any:
-    """Token ids as an array; see `TokenEntry.as_arrays`. A list that no dtype holds stays a list."""
+    """Token ids as an array; see `TokenEntry.as_arrays`. A list that no dtype holds stays a list.
+
+    Raises:
+        TypeError: An element is no integer, or `dtype` is no integer dtype.
+        ValueError: An id does not fit `dtype`.
+    """
+    ids = _id_array(value, name) if isinstance(value, np.ndarray) else _narrowest(value, name)
     if dtype is None:
-        return value if isinstance(value, np.ndarray) else _narrowest(value)
+        return ids
     wanted = np.dtype(dtype)
     if wanted.kind not in "iu":
         raise TypeError(f"dtype is {wanted}: token ids need an integer dtype")
-    ids = value if isinstance(value, np.ndarray) else _narrowest(value)
     if len(ids):
         limits = np.iinfo(wanted)
         # Python ints, because a comparison of int64 with uint64 arrays would go through float64.
-        if (
-            int(min(ids) if isinstance(ids, list) else ids.min()) < limits.min
-            or int(max(ids) if isinstance(ids, list) else ids.max()) > limits.max
-        ):
+        low, high = (min(ids), max(ids)) if isinstance(ids, list) else (int(ids.min()), int(ids.max()))
+        if low < limits.min or high > limits.max:
             index = next(i for i, id_ in enumerate(ids) if not limits.min <= int(id_) <= limits.max)
             raise ValueError(f"{name}[{index}] is {ids[index]}: it does not fit {wanted}")
     return np.asarray(ids, wanted)
 
 
-def _narrowest(ids: list[int]) -> Any:
-    array = _core.int32_array(ids)
+def _id_array(array: Array, name: str) -> Any:
+    if array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind == "O":
+        return _narrowest(array.tolist(), name)
+    if array.size == 0 and array.dtype.kind in "fc":
+        return np.empty(0, np.int64)
+    raise TypeError(f"{name} has dtype {array.dtype}: token ids must be integers")
+
+
+def _narrowest(value: Any, name: str) -> Any:
+    array = _core.int32_array(value)
     if array is not None:
         return array
-    low, high = min(ids), max(ids)
+    ids = [_index(id_, f"{name}[{i}]") for i, id_ in enumerate(value)]
+    low, high = min(ids, default=0), max(ids, default=0)
     for dtype in (np.int32, np.int64, np.uint64):
         if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
             return np.array(ids, dtype)
     return ids
 
 
+def _index(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{name} is {value!r}: token ids must be integers, got {kind}") from None
+
+
 def as_log_prob_array(value: Any) -> Array:
-    """Log-probs as an array: float64, or the float dtype that they have."""
-    return value if isinstance(value, np.ndarray) else np.array(value, np.float64)
+    """Log-probs as an array: float64, or the float dtype that they have.
+
+    Raises:
+        TypeError: An element is no number.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if _core.copy_float_list(value) is None:
+        for i, x in enumerate(value):
+            if not isinstance(x, float | int | np.floating | np.integer) or isinstance(x, bool):
+                kind = type(x).__name__
+                raise TypeError(f"generation_log_probs[{i}] is {x!r}: log-probs must be numbers, got {kind}")
+    return np.array(value, np.float64)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -107,10 +107,10 @@ def _mend_tail(descriptor: int) -> tuple[int, bytes]:
     start = _start_of_last_line(descriptor, size)
     if start == size:
         return size, b""
-    if is_json(os.pread(descriptor, size - start, start)):
-        return size, b"\n"
-    os.ftruncate(descriptor, start)
-    return start, b""
+    if is_torn(os.pread(descriptor, size - start, start)):
+        os.ftruncate(descriptor, start)
+        return start, b""
+    return size, b"\n"
 
 
 def _start_of_last_line(descriptor: int, size: int) -> int:
@@ -125,13 +125,25 @@ def _start_of_last_line(descriptor: int, size: int) -> int:
     return 0
 
 
-def is_json(line: bytes) -> bool:
-    """True if the line is whole: a torn write ends within a value."""
-    try:
-        from_json(line.removeprefix(BOM))
-    except ValueError:
-        return False
-    return True
+def is_torn(line: bytes) -> bool:
+    """True for a last line that breaks off: a beginning of JSON, or what a file system puts where nothing was written.
+
+    Everything else that lacks its line break was written whole, be it a record or not.
+    """
+    text = line.removeprefix(BOM)
+    if text.endswith(b"\0"):
+        return True
+    for cut in range(4):  # it may break off within a character
+        try:
+            from_json(text[: len(text) - cut])
+        except ValueError as error:
+            if "EOF while parsing" in str(error):
+                return True
+        else:
+            return False
+        if text[len(text) - cut - 1 :][:1] < b"\x80":
+            return False
+    return False
 
 
 def _write(descriptor: int, line: bytes) -> None:

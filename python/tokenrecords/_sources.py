@@ -84,11 +84,7 @@ def record_files(path: PathLike) -> list[Path]:
         path.stat()  # raises now, not at the first record
         return [path]
     names = (SUFFIX, *(SUFFIX + ending for ending in _COMPRESSED))
-    files = sorted(
-        file
-        for file in path.iterdir()
-        if file.name.endswith(names) and not file.name.startswith(".") and file.is_file()
-    )
+    files = sorted(file for file in path.iterdir() if file.name.endswith(names) and file.is_file())
     if not files:
         raise FileNotFoundError(f"{path} holds no *{SUFFIX}")
     return files

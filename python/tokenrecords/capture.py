@@ -25,6 +25,10 @@ _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME = 255  # bytes of a file name, on every file system in use
 
 
+# What a line of any content may raise: the line is bad, whatever it was that could not work with it.
+_FAULTS = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError)
+
+
 @dataclass(frozen=True)
 class BadLine:
     """A line that could not be captured."""
@@ -59,7 +63,7 @@ class Capture:
             if line.strip():
                 try:
                     self._add(from_json(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
-                except ValueError as error:
+                except _FAULTS as error:
                     self.bad.append(BadLine(path, number, one_line(error)))
             yield len(line)
 
@@ -70,16 +74,21 @@ class Capture:
         if rollout_id not in self._calls:
             self._calls[rollout_id] = {call.model_call_id: call for call in self.earlier(rollout_id)}
         calls = self._calls[rollout_id]
+        new = []
         for entry in _entries(row, self.dialect):
             known = calls.get(entry.model_call_id)
             if known is None:
                 _decide(entry, row, calls.values())
-                calls[entry.model_call_id] = entry
-                self.new.setdefault(rollout_id, []).append(entry)
-            elif _same_tokens(known, entry):
-                self.known += 1
-            else:
+                entry.to_json()  # what can't be written must not cost the others when all of them are
+                new.append(entry)
+            elif not _same_tokens(known, entry):
                 raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
+            else:
+                self.known += 1
+        # All choices of a line are captured or none.
+        for entry in new:
+            calls[entry.model_call_id] = entry
+            self.new.setdefault(rollout_id, []).append(entry)
 
 
 def record_path(directory: Path, rollout_id: str) -> Path:

@@ -532,14 +532,14 @@ def _trl_log_probs(payload: Mapping[str, Any], i: int) -> Any:
     if not _listed(row) or not isinstance(row[0], (list, tuple)):
         return row
     candidates = _row(payload.get("logprob_token_ids"), i)
-    if candidates is None or len(candidates) != len(row):
+    if count(candidates) != len(row):
         return None
     sampled = payload["completion_ids"][i]
     return [_sampled(ids, values, sampled, k) for k, (ids, values) in enumerate(zip(candidates, row, strict=True))]
 
 
 def _sampled(ids: Any, values: Any, sampled: Any, k: int) -> Any:
-    found = dict(zip(ids, values, strict=False)) if len(ids) == len(values) else {}
+    found = dict(zip(ids, values, strict=False)) if count(ids) is not None and count(ids) == count(values) else {}
     return found.get(_row(sampled, k))
 
 

@@ -89,7 +89,7 @@ class TokenEntry(BaseModel):
     True
     """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
 
     schema_version: int = TOKEN_ENTRY_RECORD_SCHEMA_VERSION
     rollout_id: str

@@ -35,7 +35,13 @@ _CODES: Final[dict[Severity, tuple[str, ...]]] = {
         "cum_len_mismatch",
         "digest_mismatch",
     ),
-    "warning": ("log_probs_all_zero", "empty_generation", "parent_missing"),
+    "warning": (
+        "log_probs_all_zero",
+        "empty_generation",
+        "parent_missing",
+        "tokens_in_items",
+        "routes_unreadable",
+    ),
     "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field"),
 }
 SEVERITIES: Final[Mapping[str, Severity]] = {code: severity for severity, codes in _CODES.items() for code in codes}

@@ -118,7 +118,7 @@ def _entries(
 
 
 def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
-    if line.is_last and not _files.is_json(line.data):
+    if line.is_last and _files.is_torn(line.data):
         # It was never acknowledged: its writer was stopped before the line break.
         size = len(line.data)
         message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"

@@ -105,7 +105,9 @@ def stamp_lineage(
     >>> entry.digest == _core.compute_digest([1, 2, 3])
     True
     """
-    status = None if parent_resolution is None else ParentResolutionStatus(parent_resolution)
+    status = _status(parent_resolution)
+    if not isinstance(parent_call_id, str | None):
+        raise TypeError(f"parent_call_id is {parent_call_id!r}: a call id or None is needed")
     check_parent(status, parent_call_id, is_delta=entry.prompt_is_delta)
     cum_len, digest = _measure(entry, cumulative)
     entry.cum_len = cum_len
@@ -113,6 +115,18 @@ def stamp_lineage(
     entry.parent_call_id = parent_call_id
     entry.parent_resolution = status
     return entry
+
+
+def _status(given: ParentResolutionStatus | str | None) -> ParentResolutionStatus | None:
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise TypeError(f"parent_resolution is {given!r}: a ParentResolutionStatus or its text is needed")
+    try:
+        return ParentResolutionStatus(given)
+    except ValueError:
+        known = ", ".join(ParentResolutionStatus)
+        raise ValueError(f"parent_resolution is {given!r}: one of {known} is needed") from None
 
 
 def _measure(entry: TokenEntry, cumulative: Any) -> tuple[int, str]:

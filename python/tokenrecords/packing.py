@@ -217,7 +217,8 @@ def _pack(
 
 
 def _flat(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
+    with np.errstate(over="ignore"):  # a log-prob beyond float32 is infinite there
+        return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
 
 
 def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int32]:

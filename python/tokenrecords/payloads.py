@@ -101,7 +101,8 @@ def response_to_output_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
         sources.append((_output_dicts, _output_dicts))
     if _is_messages_body(payload):
         sources.append((lambda body: [body], _body_items))
-    sources.append((_messages, _choice_items))
+    if not sources or isinstance(payload.get("choices"), list | tuple):
+        sources.append((_messages, _choice_items))
     for candidates, items in sources:
         if any(map(_carries, candidates(payload))):
             return items(payload)

@@ -8,6 +8,7 @@ read.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _COUNTED_IN_USAGE: Final = frozenset(
     {"chat", "vllm-chat", "vllm-completions", "vllm-generate", "sglang-chat", "dynamo", "litellm"}
 )
+_MAX_FLOAT: Final = int(np.finfo(np.float64).max)
 # The words that stand for non-finite log-probs in JSON.
 _NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _CHOICE_FIELDS: Final = (
@@ -172,7 +174,10 @@ def entries_from_response(
     """
     if delta and parent is ...:
         raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
-    if not (parent is None or parent is ... or isinstance(parent, TokenEntry)):
+    if isinstance(parent, TokenEntry):
+        if parent.rollout_id != rollout_id:
+            raise ValueError(f"parent is a call of rollout {parent.rollout_id!r}: one of {rollout_id!r} is needed")
+    elif not (parent is None or parent is ...):
         raise TypeError(f"parent is {type(parent).__name__}: a TokenEntry, or None for a root, is needed")
     for name in ("parent_call_id", "parent_resolution"):
         if name in fields:
@@ -255,7 +260,7 @@ def _settle(dialect: str, raw: RawChoice) -> ServedChoice:
     for name in (GENERATION, LOG_PROBS, PROMPT):
         if not sources[name]:
             raise ValueError(f"{where}: {name} is missing")
-        sources[name] = [(place, _array_or_list(value)) for place, value in sources[name]]
+        sources[name] = [(place, _array_or_list(where, name, value)) for place, value in sources[name]]
         for place, value in sources[name]:
             if count(value) is None:
                 at = "" if place == name else f" ({place})"
@@ -285,15 +290,17 @@ def _settle(dialect: str, raw: RawChoice) -> ServedChoice:
     )
 
 
-def _array_or_list(value: Any) -> Any:
-    """A tensor as the zero-copy array over it; lists, arrays and everything else as they are."""
-    if isinstance(value, (list, tuple, np.ndarray)):
+def _array_or_list(where: str, name: str, value: Any) -> Any:
+    """A tensor as the zero-copy array over it, an array of objects as a list; everything else as it is."""
+    if isinstance(value, (list, tuple)):
         return value
     try:
         array = _core.array_over(value)
-    except TypeError:
+    except TypeError as error:
+        raise ValueError(f"{where}: {name}: {error}") from error
+    if array is None:
         return value
-    return value if array is None else array
+    return array.tolist() if array.dtype.kind == "O" else array
 
 
 def _ids(where: str, name: str, ids: Any) -> Any:
@@ -378,6 +385,8 @@ def _first_unequal(a: Any, b: Any) -> int | None:
 
 def _first_unequal_log_prob(a: Any, b: Any) -> int | None:
     # Engines compute in float32 and servers print it in two ways (-0.1, -0.10000000149011612).
+    if any(isinstance(v, int) and abs(v) > _MAX_FLOAT for values in (a, b) for v in values):
+        return 0  # an integer that no float holds is no log-prob, and equals none
     with np.errstate(over="ignore"):
         x, y = (np.asarray(values, dtype=np.float64).astype(np.float32) for values in (a, b))
     return _first_true_or_end(x, y, lambda x, y: (x != y) & ~(np.isnan(x) & np.isnan(y)))
@@ -435,8 +444,13 @@ def _about(payload: Any) -> dict[str, Any]:
     return {
         "model": head.get("model") or "",
         "response_id": head.get("id") or head.get("request_id"),
-        "created_at": head.get("created_at") or head.get("created") or time.time(),
+        "created_at": next(filter(_is_time, (head.get("created_at"), head.get("created"))), None) or time.time(),
     }
+
+
+def _is_time(value: Any) -> bool:
+    """False for none, 0 and what is no number of seconds."""
+    return bool(value) and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def _stamped(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, delta: bool) -> TokenEntry:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Routes = NDArray[np.integer[Any]]
 
-_RECORD_PREFIX: Final = "nrlre1:"
+NRLRE: Final = "nrlre1:"
 _RECORD_DTYPES: Final = ("int8", "int16", "int32")
 _OBJECT_DTYPES: Final = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _NPY_MAGIC: Final = b"\x93NUMPY"
@@ -82,6 +82,15 @@ def decode_routed_experts(
     return routes
 
 
+def shape_of_routes(value: Any) -> tuple[int, ...]:
+    """The shape of routes as an array, nested lists or an `nrlre1` string.
+
+    Raises:
+        ValueError: They are none of these, broken, or no integers.
+    """
+    return (_from_record(value) if isinstance(value, str) else _from_nested(value)).shape
+
+
 def encode_routed_experts(array: Any, encoding: str) -> Any:
     """Expert routes in one of the encodings that `decode_routed_experts` reads.
 
@@ -134,7 +143,7 @@ def _as_int32(routes: Routes) -> NDArray[np.int32]:
 
 
 def _from_text(value: str, shape: Sequence[int] | None) -> Routes:
-    if value.startswith(_RECORD_PREFIX):
+    if value.startswith(NRLRE):
         return _from_record(value)
     data = _from_base64(value)
     if data.startswith(_NPY_MAGIC):
@@ -154,7 +163,7 @@ def _from_text(value: str, shape: Sequence[int] | None) -> Routes:
 
 
 def _from_record(value: str) -> Routes:
-    dtype, _, rest = value[len(_RECORD_PREFIX) :].partition(":")
+    dtype, _, rest = value[len(NRLRE) :].partition(":")
     dimensions, _, data = rest.partition(":")
     sizes = dimensions.split("x")
     if dtype not in _RECORD_DTYPES or len(sizes) != 3 or not all(s.isascii() and s.isdigit() for s in sizes):
@@ -198,7 +207,7 @@ def _little_base64(routes: Routes) -> str:
 def _to_record(routes: Routes) -> str:
     if routes.dtype.name not in _RECORD_DTYPES:
         raise ValueError(f"routed_experts has dtype {routes.dtype}: nrlre1 holds {', '.join(_RECORD_DTYPES)}")
-    return f"{_RECORD_PREFIX}{routes.dtype.name}:{'x'.join(map(str, routes.shape))}:{_little_base64(routes)}"
+    return f"{NRLRE}{routes.dtype.name}:{'x'.join(map(str, routes.shape))}:{_little_base64(routes)}"
 
 
 def _to_npy(routes: Routes) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tokenrecords.dialects import GENERATION, LOG_PROBS, PROMPT, count, detect_plain, ids_from_words, mapping, plain
+from tokenrecords.lineage import join_arrays
 
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _LISTS: Final = frozenset({"token_ids", GENERATION, LOG_PROBS})
@@ -17,6 +18,8 @@ _LISTS: Final = frozenset({"token_ids", GENERATION, LOG_PROBS})
 _ONCE: Final = frozenset({PROMPT, "routed_experts", "engine_data"})
 # Said in each chunk: the first one stays.
 _FIRST: Final = frozenset({"id", "object", "created", "model", "role"})
+# Said again from the start in each chunk, with what is new at the end.
+_GROWING: Final = frozenset({"completion_token_ids", "output_token_logprobs", "input_token_logprobs"})
 _DONE: Final = object()
 
 
@@ -160,14 +163,16 @@ def _part(k: int, choice: Mapping[str, Any]) -> _Part:
     entries = logprobs.get("content")
     words = [mapping(entry).get("token") for entry in entries] if isinstance(entries, list) else logprobs.get("tokens")
     texts = [choice.get("text"), *(delta.get(name) for name in _TEXTS), delta.get("tool_calls")]
-    ids = next((value for value in (choice.get("token_ids"), swept.get("token_ids")) if value is not None), None)
+    listed = (choice.get("token_ids"), swept.get("token_ids"), choice.get(GENERATION), delta.get(GENERATION))
+    ids = next((value for value in listed if value is not None), None)
+    scored = (entries, logprobs.get("token_logprobs"), choice.get(LOG_PROBS), delta.get(LOG_PROBS))
     numbered = isinstance(entries, list) and any(mapping(entry).get("token_id") is not None for entry in entries)
     return _Part(
         chunk=k,
         says=any(texts) or delta.get("function_call") is not None,
         token_ids=None if ids is None else count(ids),
         words=numbered or ids_from_words(words) is not None,
-        log_probs=count(entries if entries is not None else logprobs.get("token_logprobs")),
+        log_probs=count(next((value for value in scored if value is not None), None)),
     )
 
 
@@ -187,6 +192,8 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any], k: int) -> None:
         elif key in _MERGED:
             into[key] = into[key] if isinstance(into.get(key), dict) else {}
             _MERGED[key](into[key], value, k)
+        elif key in _GROWING and into.get(key) is not None and not _grown(into[key], value):
+            raise ValueError(f"chunk {k}: {key} does not go on from that of an earlier chunk")
         elif key in _ONCE and into.get(key) is not None and not _same(into[key], value):
             raise ValueError(f"chunk {k}: a second {key} disagrees with the first")
         elif key not in _FIRST or not into.get(key):
@@ -214,6 +221,8 @@ def _merge_tool_calls(into: dict[int, dict[str, Any]], calls: Any, k: int) -> No
         if not isinstance(index, int):
             raise ValueError(f"chunk {k}: the index of a tool call must be an integer, got {index!r}")
         held = into.setdefault(index, {})
+        if call.get("index") is None and call.get("id") and held.get("id") not in (None, call["id"]):
+            raise ValueError(f"chunk {k}: a second tool call without an index: {call['id']!r}")
         for key, value in call.items():
             if key == "function":
                 _merge_function(held.setdefault("function", {}), value, k)
@@ -236,9 +245,15 @@ _MERGED: Final[dict[str, Callable[[dict[Any, Any], Any, int], None]]] = {
     "logprobs": _merge_logprobs,
     "tool_calls": _merge_tool_calls,
     "function_call": _merge_function,
+    "meta_info": lambda into, value, k: _merge(into, mapping(value), k),
     "nvext": lambda into, value, k: _merge(into, mapping(value), k),
     "provider_specific_fields": lambda into, value, k: _merge(into, mapping(value), k),
 }
+
+
+def _grown(earlier: Any, later: Any) -> bool:
+    length = count(earlier)
+    return length is not None and count(later) is not None and _same(earlier, later[:length])
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -262,7 +277,12 @@ def _join(parts: _Joined) -> Any:
     if any(isinstance(part, str) for part in parts):
         raise ValueError("a value of the stream comes as text in some chunks and as a list in others")
     if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
+        filled = [part for part in parts if len(part)] or parts[:1]
+        if any(part.dtype.kind not in "iu" for part in filled):
+            return np.concatenate(filled)
+        joined = join_arrays(filled)
+        if joined is not None:
+            return joined
     return [value for part in parts for value in part]
 
 

@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from tokenrecords._links import RECOVERED, Call
 from tokenrecords._paths import Paths, find_paths
+from tokenrecords.table import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,15 +44,17 @@ def rollout_tree(entries: Iterable[TokenEntry], *, terminal_call_id: str | None 
         below = above.add(_table(block, found, terminal_call_id))
         pending += [(child, below) for child in reversed(block[-1].children)]
     for call_id in found.links.empty:
-        tree.add(Text(f"{call_id}  generated nothing: left out", _DOUBT_STYLE))
+        tree.add(Text(f"{printable(call_id)}  generated nothing: left out", _DOUBT_STYLE))
     for call_id, why in found.links.left_out:
-        tree.add(Text(f"{call_id}  {why}: left out", _BAD_STYLE))
+        tree.add(Text(f"{printable(call_id)}  {why}: left out", _BAD_STYLE))
     return tree
 
 
 def _title(entries: Sequence[TokenEntry], found: Paths) -> Text:
     calls = found.links.calls
-    title = Text.assemble(("rollout ", "bold"), (entries[0].rollout_id if entries else "of no calls", "bold"))
+    title = Text.assemble(
+        ("rollout ", "bold"), (printable(entries[0].rollout_id) if entries else "of no calls", "bold")
+    )
     roots = sum(call.parent is None and not call.starts_fragment for call in calls)
     counts = {
         "call": len(calls),
@@ -83,7 +86,7 @@ def _table(block: Sequence[Call], found: Paths, terminal_call_id: str | None) ->
         before = 0 if call.parent is None else call.parent.length
         table.add_row(
             Text("●" if is_main else "✗" if call.quarantined else "○"),
-            Text(call.id),
+            Text(printable(call.id)),
             _kind(call),
             f"{len(call.prompt):,} prompt",
             f"{len(call.prompt) - before:,} new",

@@ -32,6 +32,10 @@ fn read_item<'py, I: Items<'py>>(items: &I, name: Name<'_>, index: usize) -> PyR
 /// The id that `item` stands for: an int, or what has an `__index__`.
 fn to_id(name: Name<'_>, index: usize, item: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = item.py();
+    // numpy's bool has an `__index__` up to numpy 1.
+    if errors::type_name(item) == "bool_" {
+        return Err(errors::not_an_integer(name, index, item));
+    }
     let int = match item.cast::<PyInt>() {
         Ok(int) => int.clone().into_any(),
         // SAFETY: `item` is a live object, and the result is a new reference or null with an exception set.
