@@ -166,6 +166,21 @@ def test_an_iterator_that_fails_is_heard() -> None:
         compute_digests(broken())
 
 
+@pytest.mark.parametrize(
+    ("sequences", "message"),
+    [
+        (None, "sequences is None: an iterable of token sequences is needed, got NoneType"),
+        (5, "sequences is 5: an iterable of token sequences is needed, got int"),
+        ({(1, 2)}, "sequences is a set: it is unordered, and so would be the digests"),
+        ([1, 2], "sequences[0], token_ids is 1: a sequence of token ids is needed, got int"),
+    ],
+)
+def test_what_is_no_batch(sequences: Any, message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        compute_digests(sequences)
+    assert str(raised.value) == message
+
+
 def test_stop_iteration_does_not_escape() -> None:
     class Odd:
         def __iter__(self) -> Any:

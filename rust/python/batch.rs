@@ -3,7 +3,7 @@
 use super::array::ArrayView;
 use super::errors::{self, Name, no_stop};
 use super::items;
-use super::tokens::Tokens;
+use super::tokens::{Tokens, is_set};
 use crate::digest::Hash;
 use crate::ints::Negative;
 use crate::lanes::{Stopped, digest_many};
@@ -73,7 +73,17 @@ impl Source for Item {
 pub fn of_iterable(sequences: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<Hash>> {
     let py = sequences.py();
     let mut batch = Batch::new(py, threads);
-    let iterator = sequences.try_iter().map_err(|error| no_stop(py, error, "sequences"))?;
+    if is_set(sequences)? {
+        return Err(PyTypeError::new_err("sequences is a set: it is unordered, and so would be the digests"));
+    }
+    let iterator = sequences.try_iter().map_err(|error| {
+        if error.is_instance_of::<PyTypeError>(py) {
+            let (value, kind) = (errors::shown(sequences), errors::type_name(sequences));
+            let message = format!("sequences is {value}: an iterable of token sequences is needed, got {kind}");
+            return errors::because(py, PyTypeError::new_err(message), error);
+        }
+        no_stop(py, error, "sequences")
+    })?;
     for (place, object) in iterator.enumerate() {
         // Of several faults the first in order is reported: those before this one are looked for before its error.
         let added = object.and_then(|object| batch.add(&Tokens::new(Name::Sequence(place), &object)?));

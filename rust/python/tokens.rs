@@ -242,7 +242,7 @@ fn refuse(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     if object.cast::<PyMapping>().is_ok() {
         return error("a mapping is not a token sequence");
     }
-    if object.is_instance(abstract_set(object.py())?)? {
+    if is_set(object)? {
         return error("a set is unordered, a token sequence is not");
     }
     Ok(())
@@ -290,9 +290,10 @@ fn masked_array(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     TYPE.import(py, "numpy.ma", "MaskedArray")
 }
 
-fn abstract_set(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+/// True for sets of any kind, and the views of a dict.
+pub fn is_set(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    TYPE.import(py, "collections.abc", "Set")
+    object.is_instance(TYPE.import(object.py(), "collections.abc", "Set")?)
 }
 
 /// The digest of the parts as one sequence, without the GIL where all of them are arrays and there is enough to do.
