@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from tokenrecords._errors import one_line
-from tokenrecords._sources import SUFFIX
+from tokenrecords._json import ARRAYS
+from tokenrecords._sources import BOM, SUFFIX
 from tokenrecords.entry import ParentResolutionStatus
 from tokenrecords.lineage import resolve_parent
 from tokenrecords.responses import entries_from_response
@@ -62,7 +63,7 @@ class Capture:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    self._add(from_json(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
+                    self._add(from_json(line.removeprefix(BOM) if number == 1 else line))
                 except _FAULTS as error:
                     self.bad.append(BadLine(path, number, one_line(error)))
             yield len(line)
@@ -142,5 +143,4 @@ def _decide(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry
 
 
 def _same_tokens(a: TokenEntry, b: TokenEntry) -> bool:
-    names = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-    return a.model_copy(update={name: getattr(b, name) for name in names}) == a
+    return a.model_copy(update={name: getattr(b, name) for name in ARRAYS}) == a

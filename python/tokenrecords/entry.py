@@ -24,7 +24,7 @@ TokenIds: TypeAlias = list[int] | npt.NDArray[np.integer[Any]]
 LogProbs: TypeAlias = list[float] | npt.NDArray[np.floating[Any]]
 
 _ORIGIN = "_origin"
-_ID_FIELDS = ("prompt_token_ids", "generation_token_ids")
+_ID_FIELDS = _json.ARRAYS[:2]
 
 
 class ParentResolutionStatus(enum.StrEnum):
@@ -43,8 +43,7 @@ class TokenEntry(BaseModel):
     """The exact tokens of one served model call.
 
     A field given an array keeps that array, without a copy (copy it first if its memory is used again); a list, tuple,
-    set, range or iterator becomes a list.
-    Unknown fields are kept (`model_extra`). Assignment is not validated.
+    set, range or iterator becomes a list. Unknown fields are kept (`model_extra`). Assignment is not validated.
 
     Attributes:
         schema_version: Version of the record's layout; a newer one than this reader's is refused.
@@ -191,7 +190,7 @@ class TokenEntry(BaseModel):
         >>> entry.as_lists().prompt_token_ids
         [0, 1]
         """
-        values = {name: getattr(self, name) for name in (*_ID_FIELDS, "generation_log_probs")}
+        values = {name: getattr(self, name) for name in _json.ARRAYS}
         return self._with({name: _fields.as_list(value) for name, value in values.items()})
 
     def as_arrays(self, dtype: npt.DTypeLike | None = None) -> Self:
@@ -203,7 +202,8 @@ class TokenEntry(BaseModel):
                 stays as it is. Log-probs become float64, float arrays stay as they are.
 
         Raises:
-            TypeError: `dtype` is no integer dtype.
+            TypeError: `dtype` is no integer dtype, or an assigned value is no integer or number; the message names
+                field, position and value.
             ValueError: An id does not fit `dtype`; the message names field, position and id.
 
         >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[7],
@@ -235,8 +235,8 @@ def as_entries(entries: Iterable[TokenEntry]) -> list[TokenEntry]:
     """
     if isinstance(entries, TokenEntry | str | bytes | PurePath | Mapping):
         kind = type(entries).__name__
-        hint = {"TokenEntry": "; put it in a list", "dict": "; its values may be"}.get(kind, "; read_jsonl gives them")
-        raise TypeError(f"entries is {kind}: several entries are needed{hint if kind != 'bytes' else ''}")
+        hints = {"TokenEntry": "; put it in a list", "dict": "; its values may be", "bytes": ""}
+        raise TypeError(f"entries is {kind}: several entries are needed{hints.get(kind, '; read_jsonl gives them')}")
     return list(entries)
 
 
