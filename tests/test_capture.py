@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tokenrecords import ParentResolutionStatus, TokenEntry, __version__, compute_digest
-from tokenrecords.cli import app
+from tokenrecords.cli.app import app
 from typer.testing import CliRunner
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

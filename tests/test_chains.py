@@ -334,7 +334,7 @@ def test_many_calls_without_their_parents_are_searched_for_in_linear_time() -> N
 
 def show(entries: list[TokenEntry], **options: Any) -> list[str]:
     console = pytest.importorskip("rich.console")
-    from tokenrecords.tree import rollout_tree
+    from tokenrecords.cli.tree import rollout_tree
 
     out = console.Console(width=200, color_system=None)
     with out.capture() as captured:

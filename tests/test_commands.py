@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from makers import make_entry
 from tokenrecords import ParentResolutionStatus, TokenEntry, append_jsonl, stamp_lineage, write_jsonl
-from tokenrecords.cli import app
+from tokenrecords.cli.app import app
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:

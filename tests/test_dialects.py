@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 from tokenrecords import ParentResolutionStatus, TokenEntry, stamp_lineage
-from tokenrecords.dialects import READERS, detect_dialect
-from tokenrecords.responses import ServedChoice, entries_from_response, read_response
-from tokenrecords.streams import merge_stream
+from tokenrecords.engines.dialects import READERS, detect_dialect
+from tokenrecords.engines.response import ServedChoice, entries_from_response, read_response
+from tokenrecords.engines.stream import merge_stream
 
 DATA = pathlib.Path(__file__).parent / "data"
 CASES = json.loads((DATA / "dialects.json").read_text())

@@ -8,7 +8,11 @@ import inspect
 import numpy as np
 import pytest
 import tokenrecords
-from tokenrecords import _core, entry, lineage, payloads, routes
+from tokenrecords import _core
+from tokenrecords.engines import token_fields
+from tokenrecords.entry import model
+from tokenrecords.lineage import parents
+from tokenrecords.tokens import routed_experts
 
 
 def documented():
@@ -16,7 +20,7 @@ def documented():
     for module, names in (
         (tokenrecords, tokenrecords.__all__),
         (_core, [name for name in vars(_core) if not name.startswith("_")]),
-        *((module, vars(module)) for module in (entry, lineage, payloads, routes)),
+        *((module, vars(module)) for module in (model, parents, token_fields, routed_experts)),
     ):
         for name in names:
             found = getattr(module, name)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jsonl_help import calls, entry, line
 from tokenrecords import RecordError, read_jsonl, scan_jsonl, write_jsonl
-from tokenrecords.entry import origin
+from tokenrecords.entry.model import origin
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 

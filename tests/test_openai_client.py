@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tokenrecords.dialects import detect_dialect
-from tokenrecords.responses import entries_from_response, read_response
-from tokenrecords.streams import merge_stream
+from tokenrecords.engines.dialects import detect_dialect
+from tokenrecords.engines.response import entries_from_response, read_response
+from tokenrecords.engines.stream import merge_stream
 
 openai = pytest.importorskip("openai")
 

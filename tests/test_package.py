@@ -9,7 +9,8 @@ import sys
 
 import pytest
 import tokenrecords
-from tokenrecords import ParentResolutionStatus, payloads, records
+from tokenrecords import ParentResolutionStatus, records
+from tokenrecords.tokens import names
 
 REFERENCE_NAMES = {
     "DIGEST_VERSION",
@@ -68,7 +69,7 @@ def test_constants():
 def test_token_fields():
     wanted = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
     assert wanted == records.TOKEN_FIELDS
-    assert records.TOKEN_FIELDS is payloads.TOKEN_FIELDS
+    assert records.TOKEN_FIELDS is names.TOKEN_FIELDS
 
 
 def test_the_status_is_text():

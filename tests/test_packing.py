@@ -118,7 +118,7 @@ def test_options_are_checked(options: dict[str, Any], error: type[Exception], me
 
 
 def test_offsets_that_int32_can_not_count_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokenrecords.packing._MAX_OFFSET", 5)
+    monkeypatch.setattr("tokenrecords.training.packing._MAX_OFFSET", 5)
     assert len(pack_chains([chain(5)])) == 1
     with pytest.raises(ValueError, match="6 tokens are more than int32 offsets can count"):
         pack_chains([chain(3), chain(3)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenrecords.routes import decode_routed_experts, encode_routed_experts
+from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
 
 ROUTES = np.arange(12, dtype=np.int16).reshape(3, 2, 2)
 ENCODINGS = ("lists", "nrlre1", "npy", "int32", "object")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
-from tokenrecords.responses import read_response
-from tokenrecords.streams import merge_stream
+from tokenrecords.engines.response import read_response
+from tokenrecords.engines.stream import merge_stream
 
 
 def piece(text: Any = None, ids: Any = None, index: Any = 0, **more: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from rollouts import as_arrays, call, conversation, delta
 from tokenrecords import Finding, Report, TokenEntry, VerificationError, build_chains, stamp_lineage, verify
-from tokenrecords.entry import set_origin
-from tokenrecords.findings import SEVERITIES
+from tokenrecords.entry.model import set_origin
+from tokenrecords.verification.findings import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
-from tokenrecords.entry import ParentResolutionStatus
+from tokenrecords.entry.model import ParentResolutionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tokenrecords.entry import TokenEntry
-    from tokenrecords.findings import Finding
+    from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.verification.findings import Finding
 
 # The columns' widths are those of the first rows: a large file must not be read to its end before a row is printed.
 _MEASURED_ROWS = 200

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords import _fields
-from tokenrecords.chains import Chain
+from tokenrecords.entry import fields
+from tokenrecords.training.chains import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -146,7 +146,7 @@ def pack_chains(
             there are more tokens than int32 offsets can count.
 
     >>> from tokenrecords import TokenEntry
-    >>> from tokenrecords.chains import build_chains
+    >>> from tokenrecords.training.chains import build_chains
     >>> call = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
     ...                   generation_log_probs=[-0.5], parent_resolution="root")
     >>> batch = pack_chains(build_chains([call]).chains * 2)
@@ -200,7 +200,7 @@ def _pack(
     order = [place for bin_ in bins for place in bin_]
     cu_seqlens = _offsets([lengths[place] for place in order])
     ids = [
-        _fields.as_id_array(chains[place].token_ids[: lengths[place]], name=f"chains[{place}].token_ids", dtype=dtype)
+        fields.as_id_array(chains[place].token_ids[: lengths[place]], name=f"chains[{place}].token_ids", dtype=dtype)
         for place in order
     ]
     return PackedBatch(

@@ -8,14 +8,14 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tokenrecords._links import RECOVERED, Call
-from tokenrecords._paths import Paths, find_paths
-from tokenrecords.table import printable
+from tokenrecords.cli.table import printable
+from tokenrecords.lineage.calls import RECOVERED, Call
+from tokenrecords.lineage.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
 
 __all__ = ["rollout_tree"]
 

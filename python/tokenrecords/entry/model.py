@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tokenrecords import _fields, _json
-from tokenrecords._errors import one_line
+from tokenrecords.entry import fields, json_line
+from tokenrecords.entry.errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ TokenIds: TypeAlias = list[int] | npt.NDArray[np.integer[Any]]
 LogProbs: TypeAlias = list[float] | npt.NDArray[np.floating[Any]]
 
 _ORIGIN = "_origin"
-_ID_FIELDS = _json.ARRAYS[:2]
+_ID_FIELDS = json_line.ARRAYS[:2]
 
 
 class ParentResolutionStatus(enum.StrEnum):
@@ -94,10 +94,10 @@ class TokenEntry(BaseModel):
     rollout_id: str
     model_call_id: str
     model: str = ""
-    prompt_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
-    generation_token_ids: Annotated[TokenIds, _fields.TOKEN_IDS]
-    generation_log_probs: Annotated[LogProbs, _fields.LOG_PROBS]
-    routed_experts: Annotated[Any | None, _fields.ROUTED_EXPERTS] = None
+    prompt_token_ids: Annotated[TokenIds, fields.TOKEN_IDS]
+    generation_token_ids: Annotated[TokenIds, fields.TOKEN_IDS]
+    generation_log_probs: Annotated[LogProbs, fields.LOG_PROBS]
+    routed_experts: Annotated[Any | None, fields.ROUTED_EXPERTS] = None
     output_items: list[dict[Any, Any]] = Field(default_factory=list)
     token_item_index: int | None = None
     response_id: str | None = None
@@ -126,9 +126,9 @@ class TokenEntry(BaseModel):
             return NotImplemented
         return (
             type(self) is type(other)
-            and _fields.same(self.__dict__, other.__dict__)
-            and _fields.same(self.__pydantic_extra__, other.__pydantic_extra__)
-            and _fields.same(_private(self), _private(other))
+            and fields.same(self.__dict__, other.__dict__)
+            and fields.same(self.__pydantic_extra__, other.__pydantic_extra__)
+            and fields.same(_private(self), _private(other))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -156,13 +156,13 @@ class TokenEntry(BaseModel):
         >>> TokenEntry.from_json(entry.to_json()).prompt_token_ids
         array([1, 2], dtype=int32)
         """
-        options = _json.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
+        options = json_line.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
         if not isinstance(data, bytes | bytearray | str):
             raise TypeError(f"data is {type(data).__name__}: bytes or str is needed")
         # A lone surrogate becomes bytes that pydantic refuses.
         text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
         # A subclass may have validators that look at the arrays, so pydantic reads those itself.
-        return _json.build(cls, text, _json.scan(text, options) if cls is TokenEntry else None, options)
+        return json_line.build(cls, text, json_line.scan(text, options) if cls is TokenEntry else None, options)
 
     def to_json(self) -> bytes:
         """The record as a line of JSON without its line break: UTF-8, keys sorted, no spaces.
@@ -176,7 +176,7 @@ class TokenEntry(BaseModel):
                 call and field.
         """
         try:
-            return _json.dump(self)
+            return json_line.dump(self)
         except ValueError as error:
             call_id, rollout_id = (getattr(self, name, None) for name in ("model_call_id", "rollout_id"))
             call = f"model call {call_id!r} of rollout {rollout_id!r}"
@@ -190,8 +190,8 @@ class TokenEntry(BaseModel):
         >>> entry.as_lists().prompt_token_ids
         [0, 1]
         """
-        values = {name: getattr(self, name) for name in _json.ARRAYS}
-        return self._with({name: _fields.as_list(value) for name, value in values.items()})
+        values = {name: getattr(self, name) for name in json_line.ARRAYS}
+        return self._with({name: fields.as_list(value) for name, value in values.items()})
 
     def as_arrays(self, dtype: npt.DTypeLike | None = None) -> Self:
         """A copy whose token ids and log-probs are arrays; all else is shared.
@@ -214,9 +214,9 @@ class TokenEntry(BaseModel):
         array([], dtype=uint8)
         """
         arrays: dict[str, Any] = {
-            name: _fields.as_id_array(getattr(self, name), name=name, dtype=dtype) for name in _ID_FIELDS
+            name: fields.as_id_array(getattr(self, name), name=name, dtype=dtype) for name in _ID_FIELDS
         }
-        arrays["generation_log_probs"] = _fields.as_log_prob_array(self.generation_log_probs)
+        arrays["generation_log_probs"] = fields.as_log_prob_array(self.generation_log_probs)
         return self._with(arrays)
 
     def _with(self, values: Mapping[str, Any]) -> Self:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from tokenrecords import _core, _fields
-from tokenrecords._errors import one_line
+from tokenrecords import _core
+from tokenrecords.entry import fields
+from tokenrecords.entry.errors import one_line
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -58,7 +59,7 @@ def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -
         entry = model.model_validate_json(data)
     if options.arrays and (scanned is None or options.dtype is not None):
         for name in ARRAYS[:2]:
-            entry.__dict__[name] = _fields.as_id_array(entry.__dict__[name], name=name, dtype=options.dtype)
+            entry.__dict__[name] = fields.as_id_array(entry.__dict__[name], name=name, dtype=options.dtype)
         if scanned is None:
             entry.__dict__[ARRAYS[2]] = _log_probs(data, entry.__dict__[ARRAYS[2]], narrow=options.narrow)
     return entry

@@ -13,20 +13,20 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tokenrecords._core import __version__
-from tokenrecords._sources import record_files
-from tokenrecords.capture import Capture, record_path
-from tokenrecords.deltas import group_by_rollout
-from tokenrecords.dialects import READERS
-from tokenrecords.findings import Finding, Report
-from tokenrecords.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
-from tokenrecords.table import CALLS, FINDINGS, call_row, finding_row, print_table
-from tokenrecords.tree import rollout_tree
-from tokenrecords.verify import verify as verify_entries
+from tokenrecords.capture.rollouts import Capture, record_path
+from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
+from tokenrecords.cli.tree import rollout_tree
+from tokenrecords.engines.dialects import READERS
+from tokenrecords.files.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.files.sources import record_files
+from tokenrecords.lineage.deltas import group_by_rollout
+from tokenrecords.verification.findings import Finding, Report
+from tokenrecords.verification.verify import verify as verify_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Sized
 
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
 
 app = typer.Typer(
     add_completion=False,

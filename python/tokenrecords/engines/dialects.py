@@ -1,7 +1,7 @@
 """Where each engine writes the tokens of a response: a small function for each place, a table of dialects.
 
 A reader gathers every place in which a payload speaks of a token field and judges nothing: two places may
-disagree, a list may be short, a log-prob may be null. `tokenrecords.responses` settles what was gathered.
+disagree, a list may be short, a log-prob may be null. `tokenrecords.engines.response` settles what was gathered.
 So a second source is never overlooked because the first one looked complete.
 
 A new dialect is one reader in `READERS` and one line in `_SIGNS`. A new place in an OpenAI-shaped choice is
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from tokenrecords.payloads import TOKEN_FIELDS, response_to_output_items, strip_token_fields
+from tokenrecords.engines.token_fields import TOKEN_FIELDS, response_to_output_items, strip_token_fields
 
 PROMPT, GENERATION, LOG_PROBS, EXPERTS = TOKEN_FIELDS
 

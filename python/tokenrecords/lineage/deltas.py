@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tokenrecords import _core
-from tokenrecords._assigned import first_negative, id_array
-from tokenrecords.entry import as_entries
-from tokenrecords.lineage import join_arrays
+from tokenrecords.entry.assigned import first_negative, id_array
+from tokenrecords.entry.model import as_entries
+from tokenrecords.lineage.parents import join_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tokenrecords._assigned import Ids
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.assigned import Ids
+    from tokenrecords.entry.model import TokenEntry
 
 __all__ = ["Expansion", "expand_deltas", "group_by_rollout"]
 

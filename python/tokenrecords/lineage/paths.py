@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokenrecords._links import Call, Links, link_calls
-from tokenrecords._retries import quarantine_retries
+from tokenrecords.lineage.calls import Call, Links, link_calls
+from tokenrecords.lineage.retries import quarantine_retries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
 
 
 @dataclass(frozen=True)

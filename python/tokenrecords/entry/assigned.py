@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from tokenrecords import _core, _fields
+from tokenrecords import _core
+from tokenrecords.entry import fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
 
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
 
     Ids: TypeAlias = npt.NDArray[np.integer[Any]]
     LogProbs: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -52,7 +53,7 @@ def id_array(value: Any) -> Ids | None:
         return small
     if isinstance(value, list | tuple):
         ids = _core.copy_int_list(list(value))
-        array = None if ids is None else _fields.as_id_array(ids, name="token_ids")
+        array = None if ids is None else fields.as_id_array(ids, name="token_ids")
     else:
         array = _array_over(value)
     return array if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.ndim == 1 else None

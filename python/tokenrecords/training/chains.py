@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords._links import RECOVERED
-from tokenrecords._paths import Paths, find_paths
-from tokenrecords.entry import as_entries
-from tokenrecords.payloads import TOKEN_FIELDS
+from tokenrecords.engines.token_fields import TOKEN_FIELDS
+from tokenrecords.entry.model import as_entries
+from tokenrecords.lineage.calls import RECOVERED
+from tokenrecords.lineage.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tokenrecords._links import Call
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.lineage.calls import Call
 
 __all__ = ["BuildNotes", "Chain", "ChainBuild", "build_chains"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tokenrecords import _core
-from tokenrecords.dialects import (
+from tokenrecords.engines.dialects import (
     BATCHED,
     EXPERTS,
     GENERATION,
@@ -32,8 +32,8 @@ from tokenrecords.dialects import (
     mapping,
     plain_payload,
 )
-from tokenrecords.entry import LogProbs, ParentResolutionStatus, TokenEntry, TokenIds
-from tokenrecords.lineage import cumulative_length, stamp_lineage, starts_prompt
+from tokenrecords.entry.model import LogProbs, ParentResolutionStatus, TokenEntry, TokenIds
+from tokenrecords.lineage.parents import cumulative_length, stamp_lineage, starts_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokenrecords import _core, _fields
-from tokenrecords._assigned import id_array, log_prob_array, wrong_types
-from tokenrecords.deltas import expand, with_full_prompt
-from tokenrecords.entry import ParentResolutionStatus, TokenEntry
-from tokenrecords.lineage import shared_dtype
+from tokenrecords import _core
+from tokenrecords.entry import fields
+from tokenrecords.entry.assigned import id_array, log_prob_array, wrong_types
+from tokenrecords.entry.model import ParentResolutionStatus, TokenEntry
+from tokenrecords.lineage.deltas import expand, with_full_prompt
+from tokenrecords.lineage.parents import shared_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tokenrecords._assigned import Ids, LogProbs
+    from tokenrecords.entry.assigned import Ids, LogProbs
 
 # Names in `parent_link_failures`.
 CONFLICT = "duplicate_call_id_conflict"
@@ -125,7 +126,7 @@ def same_ids(a: Ids, b: Ids) -> bool:
     try:
         return a is b or _core.stands_at(0, token_ids=a, others=b)
     except ValueError:  # a negative one
-        return _fields.same(a, b)
+        return fields.same(a, b)
 
 
 def starts_prompt(parent: Call, child: Call) -> bool:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from tokenrecords._errors import one_line
-from tokenrecords._json import ARRAYS
-from tokenrecords._sources import BOM, SUFFIX
-from tokenrecords.entry import ParentResolutionStatus
-from tokenrecords.lineage import resolve_parent
-from tokenrecords.responses import entries_from_response
+from tokenrecords.engines.response import entries_from_response
+from tokenrecords.entry.errors import one_line
+from tokenrecords.entry.json_line import ARRAYS
+from tokenrecords.entry.model import ParentResolutionStatus
+from tokenrecords.files.sources import BOM, SUFFIX
+from tokenrecords.lineage.parents import resolve_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from types import UnionType
 
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.model import TokenEntry
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME = 255  # bytes of a file name, on every file system in use

@@ -6,12 +6,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tokenrecords import _core
-from tokenrecords._assigned import first_negative
+from tokenrecords.entry.assigned import first_negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokenrecords._links import Call
+    from tokenrecords.lineage.calls import Call
 
 
 def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int | None = None) -> list[str]:

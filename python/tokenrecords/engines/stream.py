@@ -9,8 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from tokenrecords.dialects import GENERATION, LOG_PROBS, PROMPT, count, detect_plain, ids_from_words, mapping, plain
-from tokenrecords.lineage import join_arrays
+from tokenrecords.engines.dialects import (
+    GENERATION,
+    LOG_PROBS,
+    PROMPT,
+    count,
+    detect_plain,
+    ids_from_words,
+    mapping,
+    plain,
+)
+from tokenrecords.lineage.parents import join_arrays
 
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _LISTS: Final = frozenset({"token_ids", GENERATION, LOG_PROBS})

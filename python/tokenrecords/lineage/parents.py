@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokenrecords import _core, _fields
-from tokenrecords.entry import ParentResolutionStatus, TokenEntry, TokenIds, check_parent
+from tokenrecords import _core
+from tokenrecords.entry import fields
+from tokenrecords.entry.model import ParentResolutionStatus, TokenEntry, TokenIds, check_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,13 +42,13 @@ def cumulative_tokens(entry: TokenEntry) -> TokenIds:
         return _join(prompt, generation)
     if type(prompt) is list and type(generation) is list:
         return prompt + generation  # one allocation of the right size
-    return [*prompt, *_fields.as_list(generation)]
+    return [*prompt, *fields.as_list(generation)]
 
 
 def _join(prompt: npt.NDArray[Any], generation: TokenIds) -> TokenIds:
     if isinstance(generation, np.ndarray) and generation.dtype == prompt.dtype:
         return np.concatenate((prompt, generation), dtype=prompt.dtype)  # without it, in this machine's byte order
-    tail = _fields.as_id_array(generation, name="generation_token_ids")
+    tail = fields.as_id_array(generation, name="generation_token_ids")
     if isinstance(tail, list):
         return [*prompt.tolist(), *tail]
     joined = join_arrays((prompt, tail))

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from tokenrecords._sources import BOM, PathLike, is_compressed, open_file
+from tokenrecords.files.sources import BOM, PathLike, is_compressed, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import ValidationError
 
-from tokenrecords import _files, _json
-from tokenrecords._errors import one_line
-from tokenrecords._sources import Damage, Line, PathLike, Source, lines
-from tokenrecords.entry import TokenEntry, set_origin
+from tokenrecords.entry import json_line
+from tokenrecords.entry.errors import one_line
+from tokenrecords.entry.model import TokenEntry, set_origin
+from tokenrecords.files import durable
+from tokenrecords.files.sources import Damage, Line, PathLike, Source, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     _Lines: TypeAlias = Generator[Line | Damage, None, None]
-    _Scans: TypeAlias = Generator[tuple[Line | Damage, _json.Scanned], None, None]
+    _Scans: TypeAlias = Generator[tuple[Line | Damage, json_line.Scanned], None, None]
     OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
 
 __all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jsonl", "write_jsonl"]
@@ -59,7 +60,7 @@ class JsonlReader:
         errors: The lines that held no record so far.
     """
 
-    def __init__(self, source: _Lines, options: _json.Options, on_error: OnError, threads: int) -> None:
+    def __init__(self, source: _Lines, options: json_line.Options, on_error: OnError, threads: int) -> None:
         self.errors: list[RecordError] = []
         # The generator does not know the reader: an abandoned reader frees both, and the file, at once.
         self._entries = _entries(source, options, threads, _Errors(self.errors, on_error))
@@ -97,7 +98,7 @@ class _Errors:
 
 
 def _entries(
-    source: _Lines, options: _json.Options, threads: int, errors: _Errors
+    source: _Lines, options: json_line.Options, threads: int, errors: _Errors
 ) -> Generator[TokenEntry, None, None]:
     scans = _scan_ahead(source, options, threads) if threads > 1 else _scan(source, options)
     with closing(source), closing(scans):
@@ -106,7 +107,7 @@ def _entries(
                 errors.report(RecordError(line.path, line.number, line.offset, line.reason), None)
                 continue
             try:
-                entry = _json.build(TokenEntry, line.data, scanned, options)
+                entry = json_line.build(TokenEntry, line.data, scanned, options)
             except ValueError as error:
                 _bad(line, error, errors)
                 continue
@@ -118,7 +119,7 @@ def _entries(
 
 
 def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
-    if line.is_last and _files.is_torn(line.data):
+    if line.is_last and durable.is_torn(line.data):
         # It was never acknowledged: its writer was stopped before the line break.
         size = len(line.data)
         message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
@@ -136,19 +137,19 @@ def _reason(line: Line, error: ValueError) -> str:
     return one_line(error).replace(" at line 1 column ", " at column ")
 
 
-def _scan(source: _Lines, options: _json.Options) -> _Scans:
+def _scan(source: _Lines, options: json_line.Options) -> _Scans:
     for line in source:
-        scanned = None if isinstance(line, Damage) else _json.scan(line.data, options)
+        scanned = None if isinstance(line, Damage) else json_line.scan(line.data, options)
         yield line, scanned
         del line, scanned
 
 
-def _scan_ahead(source: _Lines, options: _json.Options, threads: int) -> _Scans:
+def _scan_ahead(source: _Lines, options: json_line.Options, threads: int) -> _Scans:
     """As `_scan`, with as many lines in work as there are threads."""
     with ThreadPoolExecutor(threads, "tokenrecords-scan") as pool:
-        ahead: deque[tuple[Line | Damage, Future[_json.Scanned] | None]] = deque()
+        ahead: deque[tuple[Line | Damage, Future[json_line.Scanned] | None]] = deque()
         for line in source:
-            ahead.append((line, None if isinstance(line, Damage) else pool.submit(_json.scan, line.data, options)))
+            ahead.append((line, None if isinstance(line, Damage) else pool.submit(json_line.scan, line.data, options)))
             del line
             if len(ahead) > threads:
                 yield _scanned(ahead)
@@ -156,7 +157,9 @@ def _scan_ahead(source: _Lines, options: _json.Options, threads: int) -> _Scans:
             yield _scanned(ahead)
 
 
-def _scanned(ahead: deque[tuple[Line | Damage, Future[_json.Scanned] | None]]) -> tuple[Line | Damage, _json.Scanned]:
+def _scanned(
+    ahead: deque[tuple[Line | Damage, Future[json_line.Scanned] | None]],
+) -> tuple[Line | Damage, json_line.Scanned]:
     line, future = ahead.popleft()
     return line, None if future is None else future.result()
 
@@ -201,7 +204,7 @@ def scan_jsonl(
         raise ValueError(f"threads is {threads}: it must be at least 1")
     if on_error not in ("raise", "skip") and not callable(on_error):
         raise TypeError(f"on_error is {on_error!r}: 'raise', 'skip' or a function is needed")
-    options = _json.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
+    options = json_line.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
     return JsonlReader(lines(source), options, on_error, threads)
 
 
@@ -256,11 +259,11 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     """
     made = (_line(entry) for entry in _several(entries))
     if isinstance(target, str | os.PathLike):
-        _files.write_whole(target, made)
+        durable.write_whole(target, made)
         return
     if not hasattr(target, "write"):
         raise TypeError(f"target is {type(target).__name__}: a path or an open binary file is needed")
-    _files.write_lines(target, list(made))
+    durable.write_lines(target, list(made))
 
 
 def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool = True) -> None:
@@ -288,7 +291,7 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     ...     len(read_jsonl(path))
     2
     """
-    _files.append_lines(path, [_line(entry) for entry in _several(entries)], fsync=fsync)
+    durable.append_lines(path, [_line(entry) for entry in _several(entries)], fsync=fsync)
 
 
 def _several(entries: Iterable[TokenEntry]) -> Iterable[TokenEntry]:

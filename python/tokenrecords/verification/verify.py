@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokenrecords import _core
-from tokenrecords._checks import Record, check_alone
-from tokenrecords._links import Call, same_ids, starts_prompt
-from tokenrecords.deltas import expand
-from tokenrecords.entry import as_entries
-from tokenrecords.findings import Finding, Report, VerificationError
+from tokenrecords.entry.model import as_entries
+from tokenrecords.lineage.calls import Call, same_ids, starts_prompt
+from tokenrecords.lineage.deltas import expand
+from tokenrecords.verification.findings import Finding, Report, VerificationError
+from tokenrecords.verification.record import Record, check_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tokenrecords._assigned import Ids
-    from tokenrecords.entry import TokenEntry
+    from tokenrecords.entry.assigned import Ids
+    from tokenrecords.entry.model import TokenEntry
 
 __all__ = ["Finding", "Report", "VerificationError", "verify"]
 

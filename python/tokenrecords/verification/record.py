@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tokenrecords._assigned import first_negative, id_array, log_prob_array, wrong_types
-from tokenrecords._links import Call
-from tokenrecords.entry import (
+from tokenrecords.engines.token_fields import TOKEN_FIELDS
+from tokenrecords.entry.assigned import first_negative, id_array, log_prob_array, wrong_types
+from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
     TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
     ParentResolutionStatus,
@@ -19,13 +19,13 @@ from tokenrecords.entry import (
     check_parent,
     origin,
 )
-from tokenrecords.findings import Finding
-from tokenrecords.lineage import shared_dtype
-from tokenrecords.payloads import TOKEN_FIELDS
-from tokenrecords.routes import NRLRE, shape_of_routes
+from tokenrecords.lineage.calls import Call
+from tokenrecords.lineage.parents import shared_dtype
+from tokenrecords.tokens.routed_experts import NRLRE, shape_of_routes
+from tokenrecords.verification.findings import Finding
 
 if TYPE_CHECKING:
-    from tokenrecords._assigned import Ids, LogProbs
+    from tokenrecords.entry.assigned import Ids, LogProbs
 
 MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
 SENTINEL: Final = -9999.0  # engines write it where they have no log-prob

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from pydantic_core import core_schema
 
-from tokenrecords import _core, routes
+from tokenrecords import _core
+from tokenrecords.tokens import routed_experts as routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
