@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from tokenrecords.engines.token_fields import TOKEN_FIELDS, response_to_output_items, strip_token_fields
+from tokenrecords.engines.token_fields import response_to_output_items, strip_token_fields
+from tokenrecords.tokens.names import TOKEN_FIELDS
 
 PROMPT, GENERATION, LOG_PROBS, EXPERTS = TOKEN_FIELDS
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tokenrecords.tokens.names import ARRAY_FIELDS, TOKEN_FIELDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     _Reader = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
-__all__ = ["TOKEN_FIELDS", "extract_token_fields", "response_to_output_items", "strip_token_fields"]
+__all__ = ["extract_token_fields", "response_to_output_items", "strip_token_fields"]
 
-TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
-_REQUIRED = TOKEN_FIELDS[:3]
 _ITEM = {"type": "message", "role": "assistant"}
 
 
@@ -38,14 +38,14 @@ def extract_token_fields(response_json: dict[str, Any]) -> dict[str, Any] | None
     if len(found) > 1:
         raise ValueError(_several(found))
     (carrier,) = found
-    missing = [name for name in _REQUIRED if carrier.get(name) is None]
+    missing = [name for name in ARRAY_FIELDS if carrier.get(name) is None]
     if missing:
         raise ValueError(f"partial token metadata is missing: {', '.join(missing)}")
     return {name: carrier.get(name) for name in TOKEN_FIELDS}
 
 
 def _several(carriers: list[dict[str, Any]]) -> str:
-    shared = [name for name in _REQUIRED if sum(item.get(name) is not None for item in carriers) > 1]
+    shared = [name for name in ARRAY_FIELDS if sum(item.get(name) is not None for item in carriers) > 1]
     if shared:
         return f"multiple response items carry token fields: {len(carriers)} have {', '.join(shared)}"
     return f"one call's token fields are split over multiple response items: {len(carriers)} carry a part of them"
@@ -59,7 +59,7 @@ def _candidates(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _carries(item: dict[str, Any]) -> bool:
-    return any(item.get(name) is not None for name in _REQUIRED)
+    return any(item.get(name) is not None for name in ARRAY_FIELDS)
 
 
 def _output_dicts(payload: dict[str, Any]) -> list[dict[str, Any]]:

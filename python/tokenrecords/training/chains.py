@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords.engines.token_fields import TOKEN_FIELDS
 from tokenrecords.entry.model import as_entries
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.paths import Paths, find_paths
+from tokenrecords.tokens.names import TOKEN_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

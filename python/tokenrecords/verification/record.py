@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tokenrecords.engines.token_fields import TOKEN_FIELDS
 from tokenrecords.entry.assigned import first_negative, id_array, log_prob_array, wrong_types
 from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
@@ -21,6 +20,7 @@ from tokenrecords.entry.model import (
 )
 from tokenrecords.lineage.calls import Call
 from tokenrecords.lineage.parents import shared_dtype
+from tokenrecords.tokens.names import TOKEN_FIELDS
 from tokenrecords.tokens.routed_experts import NRLRE, shape_of_routes
 from tokenrecords.verification.findings import Finding
 
