@@ -7,7 +7,6 @@ other modules run on this one.
 from tokenrecords._core import DIGEST_DOMAIN as _DIGEST_DOMAIN
 from tokenrecords._core import DIGEST_VERSION, compute_digest, encode_token_ids
 from tokenrecords.engines.token_fields import (
-    TOKEN_FIELDS,
     extract_token_fields,
     response_to_output_items,
     strip_token_fields,

@@ -15,7 +15,7 @@ def test_ids_that_were_assigned_are_not_rounded(prompt: Any) -> None:
     entry = make_entry(prompt_token_ids=prompt)
     for wrong, message in (
         ([3.5], r"\[0\] is 3.5: "),
-        (np.array([3.5]), " has dtype float64"),
+        (np.array([3.5]), " is an array of dtype float64: token ids must be integers"),
         ([None], r"\[0\] is None"),
     ):
         entry.generation_token_ids = wrong

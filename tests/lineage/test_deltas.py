@@ -150,7 +150,7 @@ def test_dtypes_are_widened_where_an_id_needs_it() -> None:
 def test_ids_that_are_none_cost_only_their_calls() -> None:
     entries = conversation(4, deltas=True)
     entries[2].prompt_token_ids = [2**64]
-    why = "prompt_token_ids of call 'c2' are no token ids that an integer dtype holds"
+    why = "prompt_token_ids of call 'c2' holds ids that no integer dtype holds together"
     assert failed(*entries) == {"c2": why, "c3": why}
     entries[2].prompt_token_ids = [-1]
     assert failed(*entries)["c2"] == "id 6 of its sequence is negative: -1"

@@ -186,7 +186,8 @@ def scan_jsonl(
         arrays: Token ids arrive as arrays of shape `(n,)`: int32, or int64 or uint64 where an id needs it, or a list
             where none of them holds all ids. False: lists, as pydantic gives them.
         dtype: The integer dtype of all ids; an id that does not fit it makes the line an error.
-        log_prob_dtype: float64 or float32; each number is rounded once, from its text.
+        log_prob_dtype: float64 or float32. Each number is rounded once, from its text; in a line in an unusual form (an
+            escaped key, a number as a string) that only pydantic can read, float32 is rounded from float64.
         on_error: What happens at a line that holds no record: "raise" a `RecordError`, "skip" it, or call this with the
             `RecordError` and go on. The reader collects the errors in any case.
         threads: How many lines to parse ahead of the consumer, each on its own thread and without the GIL.

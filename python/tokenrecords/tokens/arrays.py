@@ -30,7 +30,7 @@ class Fault(ValueError):  # noqa: N818 - an error once its caller has worded it
 
     Attributes:
         shown: The value in question as a message shows it.
-        needed: What is needed instead.
+        needed: What is needed instead, and what was got.
         index: The position of the value, None where it is the whole sequence.
         kind: The exception that a function with such an argument raises: TypeError or ValueError.
     """
@@ -54,7 +54,7 @@ class Fault(ValueError):  # noqa: N818 - an error once its caller has worded it
         return self.kind(self.of(name))
 
     def __str__(self) -> str:
-        return f"{self.needed}, got {self.shown}" if self.index is None else self.of("")
+        return self.needed if self.shown in self.needed else f"{self.needed}: {self.shown}"
 
 
 def shown(value: Any) -> str:
@@ -66,8 +66,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-def _wrong_type(value: Any, needed: str, index: int) -> Fault:
+def _wrong_type(value: Any, needed: str, index: int | None = None) -> Fault:
     return Fault(shown(value), f"{needed}, got {type(value).__name__}", index, kind=TypeError)
+
+
+def _wrong_kind(array: npt.NDArray[Any], needed: str) -> Fault:
+    held = f"an array of dtype {array.dtype}"
+    return Fault(held, f"{needed}, got {held}", kind=TypeError)
 
 
 def array_over(value: Any) -> npt.NDArray[Any] | None:
@@ -81,7 +86,7 @@ def array_over(value: Any) -> npt.NDArray[Any] | None:
     except TypeError as error:
         raise Fault(type(value).__name__, str(error), kind=TypeError) from error
     if array is not None and array.ndim != 1:
-        raise Fault(f"an array of shape {array.shape}", "one dimension is needed")
+        raise Fault(f"an array of shape {array.shape}", f"one dimension is needed, got {array.ndim}")
     return array
 
 
@@ -105,12 +110,12 @@ def id_array(value: Any) -> TokenIds:
         return _narrowest(array.tolist())
     if array.size == 0 and array.dtype.kind in "fc":
         return np.empty(0, np.int64)
-    raise Fault(f"an array of dtype {array.dtype}", INTEGERS, kind=TypeError)
+    raise _wrong_kind(array, INTEGERS)
 
 
 def _narrowest(value: Any) -> TokenIds:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise Fault(f"{shown(value)}, {type(value).__name__}", INTEGERS, kind=TypeError)
+        raise _wrong_type(value, INTEGERS)
     ids = copy_int_list(list(value)) or [_integer(id_, index) for index, id_ in enumerate(value)]
     low, high = min(ids, default=0), max(ids, default=0)
     dtype = next((dtype for dtype in _DTYPES if _spans(dtype, low, high)), None)
@@ -198,13 +203,12 @@ def log_prob_array(value: Any) -> LogProbArray:
         return _floats(array.tolist())
     if kind in "iu" or (array.size == 0 and kind in "fc"):
         return array.real.astype(np.float64)
-    needed = "log-probs must be float16, float32 or float64"
-    raise Fault(f"an array of dtype {array.dtype}", needed, kind=TypeError)
+    raise _wrong_kind(array, "log-probs must be float16, float32 or float64")
 
 
 def _floats(value: Any) -> LogProbArray:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise Fault(f"{shown(value)}, {type(value).__name__}", NUMBERS, kind=TypeError)
+        raise _wrong_type(value, NUMBERS)
     if copy_float_list(value) is None:
         for index, number in enumerate(value):
             if not isinstance(number, float | int | np.floating | np.integer) or isinstance(number, bool):
