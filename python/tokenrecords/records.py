@@ -15,10 +15,11 @@ from tokenrecords.engines.token_fields import (
 from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
     TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
-    ParentResolutionStatus,
     TokenEntry,
 )
-from tokenrecords.lineage.parents import cumulative_tokens, stamp_lineage
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.stamp import cumulative_tokens, stamp_lineage
+from tokenrecords.tokens.names import TOKEN_FIELDS
 
 _EMPTY_DIGEST = compute_digest(())
 

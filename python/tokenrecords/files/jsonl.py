@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import ValidationError
 
 from tokenrecords.entry import json_line
+from tokenrecords.entry.entries import several
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
@@ -257,7 +258,7 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     >>> file.getvalue()[:24]
     b'{"continuation_context_d'
     """
-    made = (_line(entry) for entry in _several(entries))
+    made = (_line(entry) for entry in several(entries))
     if isinstance(target, str | os.PathLike):
         durable.write_whole(target, made)
         return
@@ -291,7 +292,7 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     ...     len(read_jsonl(path))
     2
     """
-    durable.append_lines(path, [_line(entry) for entry in _several(entries)], fsync=fsync)
+    durable.append_lines(path, [_line(entry) for entry in several(entries)], fsync=fsync)
 
 
 def _several(entries: Iterable[TokenEntry]) -> Iterable[TokenEntry]:
