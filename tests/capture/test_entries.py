@@ -52,6 +52,14 @@ def test_a_parent_that_is_no_entry():
         entries_from_response(native_chat(), rollout_id="r", model_call_id="c", parent_call_id="c0")
 
 
+def test_a_parent_of_another_rollout():
+    [parent] = entries(vllm_chat(), parent=None)
+    longer = vllm_chat(prompt_token_ids=[1, 7, 41, 2, 5])
+    for delta in (False, True):
+        with pytest.raises(ValueError, match=r"^parent is a call of rollout 'r': one of 's' is needed$"):
+            entries_from_response(longer, rollout_id="s", model_call_id="d", parent=parent, delta=delta)
+
+
 def test_entries_of_several_choices():
     payload = vllm_chat(vllm_choice(1, [9], [-1.0], finish_reason="length"), vllm_choice(0))
     found = entries(payload)
