@@ -1,7 +1,7 @@
 //! Token ids in the memory of a numpy array. Unsafe: this file reads that memory.
 #![allow(unsafe_code)]
 
-use crate::ints::{Kind, Negative, Visitor, Width};
+use crate::dtype::{Dtype, Negative, Visitor, Width};
 use crate::source::Source;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ pub struct ArrayView {
     len: usize,
     /// Bytes from one element to the next; zero and negative for broadcast and reversed views.
     stride: isize,
-    kind: Kind,
+    dtype: Dtype,
 }
 
 // SAFETY: the view only reads, by plain address, and memory that another thread writes to meanwhile is copied
@@ -29,17 +29,17 @@ impl ArrayView {
     /// A view of `array`, or `None` where it is not one-dimensional or holds no integers.
     pub fn new(array: &Bound<'_, PyUntypedArray>) -> Option<Self> {
         let (&[len], &[stride]) = (array.shape(), array.strides()) else { return None };
-        let dtype = array.dtype();
-        let signed = match dtype.kind() {
+        let descr = array.dtype();
+        let signed = match descr.kind() {
             b'i' => true,
             b'u' => false,
             _ => return None,
         };
-        let kind =
-            Kind { width: Width::new(dtype.itemsize())?, signed, swapped: dtype.is_native_byteorder() == Some(false) };
+        let dtype =
+            Dtype { width: Width::new(descr.itemsize())?, signed, swapped: descr.is_native_byteorder() == Some(false) };
         // SAFETY: `array` is a live ndarray, so the pointer to its struct is valid.
         let data = unsafe { (*array.as_array_ptr()).fields.data };
-        Some(Self { data: data.cast_const().cast(), len, stride, kind })
+        Some(Self { data: data.cast_const().cast(), len, stride, dtype })
     }
 
     /// The ids from `start` to before `end`, as far as there are any.
@@ -53,7 +53,7 @@ impl ArrayView {
 
     /// True if the dtype has a sign.
     pub fn is_signed(&self) -> bool {
-        self.kind.signed
+        self.dtype.signed
     }
 
     /// Writes the integers from `at` on to `out`, a negative one as its two's complement; gives their bitwise or.
@@ -61,7 +61,7 @@ impl ArrayView {
     #[inline(always)]
     pub fn read_words(&self, at: usize, out: &mut [u64]) -> u64 {
         assert!(at.checked_add(out.len()).is_some_and(|end| end <= self.len), "read past the end of the array");
-        self.kind.visit(Reading { array: self, at, out: &mut *out });
+        self.dtype.visit(Reading { array: self, at, out: &mut *out });
         // Another thread may write to the array while the GIL is released. Behind this line the compiler can't know any
         // more that `out` equals what it read from the array, so that it can't read the array a second time.
         black_box(out).iter().fold(0, |seen, word| seen | word)
@@ -111,7 +111,7 @@ impl Source for ArrayView {
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
         let seen = self.read_words(at, out);
         // Sign extension carries the sign of every narrower element to bit 63, so one test serves them all.
-        if self.kind.signed && seen.cast_signed() < 0 {
+        if self.dtype.signed && seen.cast_signed() < 0 {
             return Err(Negative::first(at, out));
         }
         Ok(())

@@ -5,23 +5,15 @@
 //! sequence from a queue that all threads share, longest sequence first, so
 //! that lanes and threads come to their end at about the same time.
 
-pub(crate) mod backend;
-mod portable;
-mod worker;
-#[cfg(target_arch = "x86_64")]
-mod x86;
-
 use std::cmp::Reverse;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use backend::Backend;
-use worker::{Job, Outcome};
-
-use crate::digest::Hash;
+use super::message;
+use super::worker::{Job, Outcome};
+use crate::sha256::{Backend, Hash};
 use crate::source::Source;
-use crate::words;
 
 /// The work that a further thread must find to be worth its start, in blocks
 /// (about 50 microseconds).
@@ -62,7 +54,7 @@ pub fn digest_many<S: Source + Sync>(
 where
     S::Error: Send,
 {
-    let blocks = sources.iter().map(|source| words::blocks(source.len())).sum::<usize>();
+    let blocks = sources.iter().map(|source| message::blocks(source.len())).sum::<usize>();
     let threads = threads.min(blocks / BLOCKS_PER_THREAD);
     digest_by(Backend::detect(), sources, threads, keep_going)
 }

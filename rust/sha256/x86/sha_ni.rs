@@ -10,9 +10,8 @@ use std::arch::x86_64::{
     _mm_sha256msg1_epu32, _mm_sha256msg2_epu32, _mm_sha256rnds2_epu32, _mm_shuffle_epi32,
 };
 
-use super::K;
-use crate::lanes::backend::States;
-use crate::words::Block;
+use crate::sha256::constants::K;
+use crate::sha256::state::{Block, States};
 
 /// Compresses the blocks of each run, all of one length, into lanes `first..
 /// first + N`.

@@ -1,4 +1,5 @@
 //! The AVX-512 kernel: sixteen lanes, one in each 32-bit element of a vector.
+#![expect(unsafe_code, reason = "vector loads and stores")]
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_mask_shuffle_epi32, _mm512_mask_test_epi32_mask,
@@ -7,9 +8,8 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
-use super::K;
-use crate::lanes::backend::{LANES, States};
-use crate::words::Block;
+use crate::sha256::constants::K;
+use crate::sha256::state::{Block, LANES, States};
 
 /// The elements with the high halves of native 64-bit words.
 const HIGH: u16 = 0xAAAA;
