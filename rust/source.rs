@@ -40,6 +40,20 @@ impl Source for [u64] {
     }
 }
 
+impl<S: Source + ?Sized> Source for &S {
+    type Error = S::Error;
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
+    fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Self::Error> {
+        (**self).read(at, out)
+    }
+}
+
 /// Several sources, one after the other, as one sequence.
 pub struct Parts<'a, S>(pub &'a [S]);
 

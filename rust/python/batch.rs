@@ -85,7 +85,7 @@ pub fn of_iterable(sequences: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec
     })?;
     for (place, object) in iterator.enumerate() {
         // Of several faults the first in order is reported: those before this one are looked for before its error.
-        let added = object.and_then(|object| batch.add(&Tokens::new(Name::Sequence(place), &object)?));
+        let added = object.and_then(|object| batch.add(Tokens::new(Name::Sequence(place), &object)?));
         if let Err(error) = added {
             batch.flush()?;
             return Err(error);
@@ -101,7 +101,7 @@ pub fn of_pieces(flat: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>, threads: u
     let bounds = bounds(&Tokens::new(Name::Argument("offsets"), offsets)?, flat.len())?;
     let mut batch = Batch::new(py, threads);
     for (place, ends) in bounds.windows(2).enumerate() {
-        if let Err(error) = batch.add(&flat.clone().piece(ends[0], ends[1]).named(Name::Sequence(place))) {
+        if let Err(error) = batch.add(flat.piece(py, ends[0], ends[1]).named(Name::Sequence(place))) {
             batch.flush()?;
             return Err(error);
         }
@@ -163,8 +163,8 @@ struct Batch<'py> {
     py: Python<'py>,
     threads: usize,
     window: Vec<Item>,
-    /// The arrays that the window's views read.
-    owners: Vec<Bound<'py, PyAny>>,
+    /// True if the window holds copied ids alone.
+    copied: bool,
     weight: usize,
     hashes: Vec<Hash>,
     /// The window before this one, while another thread hashes it.
@@ -200,23 +200,25 @@ impl Drop for Behind {
 
 impl<'py> Batch<'py> {
     fn new(py: Python<'py>, threads: usize) -> Self {
-        Self { py, threads, window: Vec::new(), owners: Vec::new(), weight: 0, hashes: Vec::new(), behind: None }
+        Self { py, threads, window: Vec::new(), copied: true, weight: 0, hashes: Vec::new(), behind: None }
     }
 
-    fn add(&mut self, tokens: &Tokens<'py, '_>) -> PyResult<()> {
+    fn add(&mut self, tokens: Tokens<'py, '_>) -> PyResult<()> {
         // An empty sequence weighs something too: an endless iterator of them must not fill the memory.
-        if let Some((view, owner)) = tokens.view_and_owner() {
-            self.window.push(Item::View(view.clone()));
-            self.owners.push(owner.clone().into_any());
-            self.weight += tokens.len() + COPIED;
-        } else {
-            self.window.push(copied(tokens)?);
-            self.weight += COPIED * (tokens.len() + 1);
+        match tokens.into_view() {
+            Ok(view) => {
+                self.weight += view.len() + COPIED;
+                self.window.push(Item::View(view));
+                self.copied = false;
+            }
+            Err(tokens) => {
+                self.window.push(copied(&tokens)?);
+                self.weight += COPIED * (tokens.len() + 1);
+            }
         }
         if self.weight >= WINDOW {
             self.flush()?;
-        } else if self.threads > 1 && self.owners.is_empty() && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1
-        {
+        } else if self.threads > 1 && self.copied && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1 {
             self.collect()?;
             self.behind = Some(Behind::new(std::mem::take(&mut self.window), self.threads - 1));
             self.weight = 0;
@@ -264,8 +266,7 @@ impl<'py> Batch<'py> {
                 return Err(interrupt.into_inner().expect("only this thread locked it").expect("it cancelled"));
             }
         }
-        (self.weight, self.window) = (0, Vec::new());
-        self.owners.clear();
+        (self.weight, self.window, self.copied) = (0, Vec::new(), true);
         Ok(())
     }
 
