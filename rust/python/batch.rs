@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, available_parallelism};
+use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
 /// The weight of a window: it bounds the memory for ids copied from lists, and for arrays that an iterator makes, and is
@@ -178,17 +178,22 @@ struct Behind {
 }
 
 impl Behind {
-    fn new(window: Vec<Item>, threads: usize) -> Self {
+    /// Hands the window over, or back where no thread can be started.
+    fn new(window: Vec<Item>, threads: usize) -> Result<Self, Vec<Item>> {
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, hashes) = mpsc::channel();
-        let flag = Arc::clone(&abandoned);
-        thread::spawn(move || {
-            if let Ok(new) = digest_many(&window, threads, &|| !flag.load(Ordering::Relaxed)) {
+        let window = Arc::new(window);
+        let (theirs, flag) = (Arc::clone(&window), Arc::clone(&abandoned));
+        let work = move || {
+            if let Ok(new) = digest_many(&theirs, threads, &|| !flag.load(Ordering::Relaxed)) {
                 // Nobody may be there to receive it any more.
                 _ = sender.send(new);
             }
-        });
-        Self { hashes, abandoned }
+        };
+        match Builder::new().spawn(work) {
+            Ok(_) => Ok(Self { hashes, abandoned }),
+            Err(_) => Err(Arc::into_inner(window).expect("the work that was not begun is gone")),
+        }
     }
 }
 
@@ -220,8 +225,10 @@ impl<'py> Batch<'py> {
             self.flush()?;
         } else if self.threads > 1 && self.copied && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1 {
             self.collect()?;
-            self.behind = Some(Behind::new(std::mem::take(&mut self.window), self.threads - 1));
-            self.weight = 0;
+            match Behind::new(std::mem::take(&mut self.window), self.threads - 1) {
+                Ok(behind) => (self.behind, self.weight) = (Some(behind), 0),
+                Err(window) => self.window = window,
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod exported;
 mod items;
 mod json;
 mod prefixes;
+mod small_int;
 mod tokens;
 
 use pyo3::prelude::*;
