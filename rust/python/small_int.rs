@@ -31,7 +31,7 @@ pub fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
     // SAFETY: as above.
     let digit = unsafe { (*long).digit };
     // Fewer than two digits, and the tag's sign turned to 1, 0 or -1.
-    (tag < 2 << 3).then(|| i64::from(digit) * (1 - i64::from((tag & 3) as u8)))
+    (tag < 2 << 3).then(|| i64::from(digit) * (1 - (tag & 3).cast_signed()) as i64)
 }
 
 /// The value of `item` if it is an exact int of at most one 30-bit digit, as every token id in use is.
