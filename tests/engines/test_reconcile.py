@@ -31,10 +31,8 @@ def test_what_is_no_token_id(name, bad, why):
 def test_fields_that_are_no_lists(bad):
     for name in ("prompt_token_ids", "generation_token_ids", "generation_log_probs"):
         payload = native_chat(**{name: bad})
-        refused(
-            payload,
-            f"chat choice 0: {name} (message.{name}) is {type(bad).__name__}: a list or a one-dimensional array is needed",
-        )
+        why = "a list or a one-dimensional array is needed"
+        refused(payload, f"chat choice 0: {name} (message.{name}) is {type(bad).__name__}: {why}")
 
 
 def test_large_ids_stay():

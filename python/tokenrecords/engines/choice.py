@@ -64,7 +64,7 @@ class RawChoice:
 
     @property
     def carries_ids(self) -> bool:
-        """True if any place holds token ids; log-probs and routes alone are no tokens."""
+        """True if any place holds token ids; log-probs and routes alone are not tokens."""
         return any(source.field in (PROMPT, GENERATION) for source in self.sources)
 
 
