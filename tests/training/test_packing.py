@@ -49,6 +49,7 @@ def test_dtypes_hold_whatever_there_is(chains: list[Chain], max_tokens: int | No
         "cu_seqlens": "int32",
         "sequence_index": "int32",
         "bin_offsets": "int32",
+        "truncated": "int64",
     }
     assert all(array.flags.c_contiguous and array.flags.writeable and array.ndim == 1 for array in vars(batch).values()
                if isinstance(array, np.ndarray))  # fmt: skip
