@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from support.factories import as_arrays, call, conversation
+from support.places import DOCS
 from tokenrecords import Chain, TokenEntry, build_chains, pack_chains, read_jsonl, write_jsonl
 from tokenrecords.training.chains import REASONS
 
@@ -229,3 +231,8 @@ def test_weight_versions_are_those_of_the_calls() -> None:
     main = build_chains(entries).main
     assert main is not None
     assert main.weight_versions == ["5", None, 6]
+
+
+def test_every_reason_has_its_row_in_the_docs() -> None:
+    text = (DOCS / "training.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(REASONS)
