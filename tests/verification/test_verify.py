@@ -49,8 +49,9 @@ def with_log_prob(value: float) -> Callable[[list[TokenEntry]], None]:
     return set_(6, generation_log_probs=[-0.5] * 7 + [value, value, -0.5])
 
 
-def conflict(entries: list[TokenEntry]) -> None:
-    entries.append(entries[1].model_copy(update={"generation_token_ids": [201, 999]}))
+def again(**fields: Any) -> Callable[[list[TokenEntry]], None]:
+    """The second record once more, with other values."""
+    return lambda entries: entries.append(entries[1].model_copy(update=fields))
 
 
 def cycle_of_deltas(entries: list[TokenEntry]) -> None:
@@ -66,7 +67,10 @@ FAULTS: dict[str, list[tuple[Callable[[list[TokenEntry]], None], list[int], str 
         (set_(2, generation_token_ids=[1, None]), [2], "generation_token_ids", 1),
         (set_(2, parent_resolution="adopted"), [2], "parent_resolution", None),
     ],
-    "call_id_conflict": [(conflict, [7], "generation_token_ids", None)],
+    "call_id_conflict": [
+        (again(generation_token_ids=[201, 999]), [7], "generation_token_ids", None),
+        (again(prompt_token_ids=[100, 200, 300, 999]), [7], "prompt_token_ids", None),
+    ],
     "length_mismatch": [(set_(1, generation_log_probs=[-0.5]), [1], "generation_log_probs", None)],
     "id_negative": [
         (set_(1, generation_token_ids=[201, -1]), [1], "generation_token_ids", 1),
@@ -89,6 +93,7 @@ FAULTS: dict[str, list[tuple[Callable[[list[TokenEntry]], None], list[int], str 
     "parent_contradiction": [
         (set_(2, parent_call_id=None), [2], "parent_resolution", None),
         (set_(2, parent_resolution="root"), [2], "parent_resolution", None),
+        (set_(2, parent_resolution="root", parent_call_id="gone"), [2], "parent_resolution", None),
         (set_(5, parent_resolution=None), [5], "parent_resolution", None),
     ],
     "parent_self": [
