@@ -187,7 +187,7 @@ def test_linking_twice_changes_nothing_and_calls_that_come_later_are_found() -> 
 
 def test_arguments_of_link_entries() -> None:
     assert link_entries([]) == []
-    with pytest.raises(TypeError, match="^entries is TokenEntry: several entries are needed; put it in a list"):
+    with pytest.raises(TypeError, match=r"^entries is TokenEntry: several entries are needed; put it in a list"):
         link_entries(make_entry())
     with pytest.raises(ValueError, match="threads"):
         link_entries([make_entry()], threads=0)
