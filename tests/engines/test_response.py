@@ -39,7 +39,7 @@ def test_one_index_missing():
 
 @pytest.mark.parametrize("index", ["0", True, -1, 0.0])
 def test_index_of_the_wrong_type(index):
-    refused(vllm_chat(vllm_choice(index)), "index is", "it must be a non-negative integer")
+    refused(vllm_chat(vllm_choice(index)), f"vllm-chat choice 0: index is {index!r}: it must be a non-negative integer")
 
 
 def test_one_choice_of_two_lost_its_ids():
