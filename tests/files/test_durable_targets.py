@@ -7,6 +7,7 @@ import io
 import os
 import stat
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,17 @@ def test_compressed_by_the_name(tmp_path: Path, ending: str, decompress: Any) ->
         append_jsonl(tmp_path / f"new{ending}", [make_entry()])
     assert path.read_bytes() == packed
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_same_records_are_the_same_bytes_at_any_time_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    for name, now in (("a.jsonl.gz", 1e9), ("b.jsonl.gz", 1.5e9)):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        write_jsonl(tmp_path / name, [make_entry()])
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
 
 
 def test_an_open_file_gets_each_line_in_one_write() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.factories import THREE, call_ids, line, make_entry
+from support.factories import THREE, call_ids, line, make_entry, raw
 from tokenrecords import RecordError, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.entry.model import origin
 
@@ -135,6 +135,24 @@ def test_where_a_record_comes_from(path: Path) -> None:
     assert [origin(found) for found in read_jsonl(b"\n" + line())] == [("<bytes>", 2)]
     assert first == make_entry(model_call_id="a")
     assert origin(make_entry()) is None
+
+
+@pytest.mark.parametrize("size", [1 << 20, 3_000_000])
+def test_lines_of_any_length_are_counted(path: Path, size: int) -> None:
+    long = raw(model=f'"{"x" * size}"')
+    path.write_bytes(long + b"{bad\n" + long + long.rstrip())
+    with pytest.warns(UserWarning, match="1 line held no record"):
+        found = read_jsonl(path, on_error="skip")
+    assert [origin(entry) for entry in found] == [(str(path), number) for number in (1, 3, 4)]
+    assert {len(entry.model) for entry in found} == {size}
+    (error,) = scan_errors(path)
+    assert (error.line, error.offset) == (2, len(long))
+
+
+def scan_errors(path: Path) -> list[RecordError]:
+    reader = scan_jsonl(path, on_error="skip")
+    list(reader)
+    return reader.errors
 
 
 def many(count: int) -> bytes:
