@@ -204,13 +204,26 @@ def test_damaged_data_cost_no_other_file(tmp_path: Path, path: Path, kind: str) 
     assert [error.path for error in reader.errors] == [str(file)]
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-def test_what_is_not_compressed(path: Path, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "data"),
+    [(".gz", THREE), (".zst", THREE), (".gz", gzip.compress(THREE)[:10] + b"\xff" * 64)],
+    ids=["gz text", "zst text", "gz data"],
+)
+def test_what_is_not_compressed(path: Path, ending: str, data: bytes) -> None:
     path = path.with_name(path.name + ending)
-    path.write_bytes(THREE)
+    path.write_bytes(data)
     with pytest.raises(RecordError, match="damaged") as info:
         read_jsonl(path)
     assert (info.value.line, info.value.offset) == (1, 0)
+
+
+def test_without_its_extra_zstd_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = path.with_name(path.name + ".zst")
+    path.write_bytes(zstd.compress(THREE))
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tokenrecords\[zstd\]'"):
+        read_jsonl(path)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
