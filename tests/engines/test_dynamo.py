@@ -72,5 +72,11 @@ def test_values_of_one_choice_on_a_payload_of_two(key, name, place):
 
 def test_the_message_is_the_better_place():
     payload = native_chat(generation_log_probs=[-0.1, -0.5])
-    payload["nvext"] = {"engine_data": {"completion_logprobs": [-0.10000000149011612, -0.5]}}
-    assert read_response(payload)[0].generation_log_probs == [-0.1, -0.5]
+    nvext = {"nvext": {"engine_data": {"completion_logprobs": [-0.10000000149011612, -0.5]}}}
+    for both in ({**payload, **nvext}, {"choices": [{**payload["choices"][0], **nvext}]}):
+        assert read_response(both)[0].generation_log_probs == [-0.1, -0.5]
+
+
+def test_two_prompts_that_disagree_are_named():
+    payload = {**dynamo(), "prompt_token_ids": [1, 8]}
+    refused(payload, "nvext.engine_data.prompt_token_ids and prompt_token_ids disagree at position 1")

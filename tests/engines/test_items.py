@@ -58,6 +58,9 @@ def test_a_text_is_one_item(text, items):
     [choice] = read_response({**sglang_sample(), "text": text})
     assert len(choice.output_items) == items
     assert choice.token_item_index == (0 if items else None)
+    completion = {"index": 0, "text": text, "token_ids": [], "prompt_token_ids": [1], "logprobs": {"tokens": []}}
+    [choice] = read_response({"object": "text_completion", "choices": [completion]})
+    assert (len(choice.output_items), choice.token_item_index) == (items, 0 if items else None)
 
 
 @pytest.mark.parametrize(
