@@ -45,6 +45,16 @@ def test_the_tree_shows_roots_retries_fragments_and_what_was_left_out() -> None:
     ]
 
 
+def test_what_was_left_out_is_sorted() -> None:
+    broken = [call(name, [1], [2], output_items=None) for name in "ba"]
+    assert show([*broken, call("d", [1], []), call("c", [1], [])])[1:] == [
+        "├── c generated nothing: left out",
+        "├── d generated nothing: left out",
+        "├── a record_unreadable: left out",
+        "└── b record_unreadable: left out",
+    ]
+
+
 def test_the_tree_of_nothing_and_of_a_long_chain() -> None:
     assert show([]) == ["rollout of no calls 0 of 0 generated ids in main"]
     assert len(show(conversation(1_500, deltas=True))) == 1_501
