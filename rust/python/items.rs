@@ -145,7 +145,11 @@ unsafe fn borrowed_item<'a, 'py>(list: &'a Bound<'py, PyList>, index: usize, len
 
 /// How many items ahead of the one that is read the processor is told of. The items of a long list lie anywhere in
 /// memory, and waiting for each in turn takes longer than all else.
-const AHEAD: usize = 48;
+///
+/// Measured on a Zen 5 server core with a shuffled list of 32,768 ints, after 64 MiB of other memory were read: without it
+/// `copy_int_list`, `int32_array` and `compute_digest` take 13.6, 19.9 and 22.2 ns an item; with 16 they take 12.9, 13.7
+/// and 17.0, with 32 12.6, 13.4 and 16.6, with 64 11.8, 14.9 and 17.9.
+const AHEAD: usize = 32;
 
 /// Tells the processor that an object will be read.
 #[inline]
