@@ -1,8 +1,8 @@
-//! Writing JSON text byte for byte as orjson does.
+//! Writing JSON text: compact, floats in the shortest form that reads back, only what must be escaped escaped.
 
 /// Appends the floats as a JSON array.
 ///
-/// What isn't finite becomes one of the strings "NaN", "Infinity" and "-Infinity", which pydantic reads as floats.
+/// What isn't finite becomes one of the strings "NaN", "Infinity" and "-Infinity".
 pub fn push_floats(out: &mut Vec<u8>, values: impl IntoIterator<Item = f64>) {
     out.push(b'[');
     let start = out.len();
@@ -76,8 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_floats_as_orjson_does() {
-        // What orjson 3.13 writes; diff.py compares far more.
+    fn writes_floats_in_their_shortest_form() {
         let values = [
             0.0,
             -0.0,
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_as_orjson_does() {
+    fn escapes_what_must_be_escaped() {
         assert_eq!(
             written(|out| push_string(out, "a\"\\/\n\r\t\u{8}\u{c}\0\u{1f}\u{7f}é😀z")),
             "x\"a\\\"\\\\/\\n\\r\\t\\b\\f\\u0000\\u001f\u{7f}é😀z\""

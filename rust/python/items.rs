@@ -21,7 +21,7 @@ pub fn read<'py, I: Items<'py>>(items: &I, name: Name<'_>, at: usize, out: &mut 
     Ok(())
 }
 
-/// Reads an id that is no exact int of one digit.
+/// Reads an id that is not an exact int of one digit.
 #[cold]
 fn read_item<'py, I: Items<'py>>(items: &I, name: Name<'_>, index: usize) -> PyResult<u64> {
     let item = items
@@ -65,12 +65,12 @@ fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(object.py(), int) }
 }
 
-/// `value` copied to a new list if it is an exact list of exact ints.
+/// A new list with the items of `value` if it is an exact list of exact ints.
 pub fn copy_if_all_ints<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     copy_if_all(value.cast_exact().ok()?, PyInt::type_object_raw(value.py()))
 }
 
-/// `value` copied to a new list if it is an exact list of exact floats.
+/// A new list with the items of `value` if it is an exact list of exact floats.
 pub fn copy_if_all_floats<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     copy_if_all(value.cast_exact().ok()?, PyFloat::type_object_raw(value.py()))
 }
@@ -129,8 +129,8 @@ fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -
 /// Item `index` of a list of `len` items, without a reference of its own; the item [`AHEAD`] of it is fetched.
 ///
 /// # Safety
-/// The list has `len` items, `index` is below that, and the result is used before any other code can take the item out of
-/// the list: before Python code runs, and with the GIL or where no other thread knows the list.
+/// The list has `len` items, `index` is below that, and the result is used before any other code can take the item out
+/// of the list: before Python code runs, and with the GIL or where no other thread knows the list.
 #[inline]
 unsafe fn borrowed_item<'a, 'py>(list: &'a Bound<'py, PyList>, index: usize, len: usize) -> Borrowed<'a, 'py, PyAny> {
     if index + AHEAD < len {
@@ -146,9 +146,9 @@ unsafe fn borrowed_item<'a, 'py>(list: &'a Bound<'py, PyList>, index: usize, len
 /// How many items ahead of the one that is read the processor is told of. The items of a long list lie anywhere in
 /// memory, and waiting for each in turn takes longer than all else.
 ///
-/// Measured on a Zen 5 server core with a shuffled list of 32,768 ints, after 64 MiB of other memory were read: without it
-/// `copy_int_list`, `int32_array` and `compute_digest` take 13.6, 19.9 and 22.2 ns an item; with 16 they take 12.9, 13.7
-/// and 17.0, with 32 12.6, 13.4 and 16.6, with 64 11.8, 14.9 and 17.9.
+/// Measured on a Zen 5 server core with a shuffled list of 32,768 ints, after 64 MiB of other memory were read: without
+/// it `copy_int_list`, `int32_array` and `compute_digest` take 13.6, 19.9 and 22.2 ns an item; with 16 they take 12.9,
+/// 13.7 and 17.0, with 32 12.6, 13.4 and 16.6, with 64 11.8, 14.9 and 17.9.
 const AHEAD: usize = 32;
 
 /// Tells the processor that an object will be read.
