@@ -7,13 +7,14 @@ import warnings
 
 from tokenrecords._core import DEBUG as _DEBUG
 from tokenrecords._core import __version__, compute_digests
-from tokenrecords.chains import BuildNotes, Chain, ChainBuild, build_chains
-from tokenrecords.deltas import Expansion, expand_deltas, group_by_rollout
-from tokenrecords.dialects import detect_dialect
-from tokenrecords.findings import Finding, Report, VerificationError
-from tokenrecords.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
-from tokenrecords.lineage import resolve_parent
-from tokenrecords.packing import PackedBatch, PaddedBatch, pack_chains
+from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.engines.dialects import detect_dialect
+from tokenrecords.engines.response import ServedChoice, read_response
+from tokenrecords.engines.stream import merge_stream
+from tokenrecords.entry.entries import group_by_rollout
+from tokenrecords.files.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.lineage.deltas import Expansion, expand_deltas
+from tokenrecords.lineage.parents import resolve_parent
 from tokenrecords.records import (
     DIGEST_VERSION,
     LEDGER_ROW_MISSING_CHAIN_HASH_REASON,
@@ -33,10 +34,11 @@ from tokenrecords.records import (
     stamp_lineage,
     strip_token_fields,
 )
-from tokenrecords.responses import ServedChoice, entries_from_response, read_response
-from tokenrecords.routes import decode_routed_experts, encode_routed_experts
-from tokenrecords.streams import merge_stream
-from tokenrecords.verify import verify
+from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
+from tokenrecords.training.chains import BuildNotes, Chain, ChainBuild, build_chains
+from tokenrecords.training.packing import PackedBatch, PaddedBatch, pack_chains
+from tokenrecords.verification.findings import Finding, Report, VerificationError
+from tokenrecords.verification.verify import verify
 
 if _DEBUG:
     warnings.warn("tokenrecords is a debug build: many times slower, not for use", RuntimeWarning, stacklevel=2)

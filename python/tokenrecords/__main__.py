@@ -8,7 +8,7 @@ import warnings
 def main() -> None:
     """Run the command, or say which extra it needs."""
     try:
-        from tokenrecords.cli import app  # noqa: PLC0415 - typer and rich are an extra
+        from tokenrecords.cli.app import app  # noqa: PLC0415 - typer and rich are an extra
     except ModuleNotFoundError as error:
         if error.name not in {"typer", "rich"}:
             raise

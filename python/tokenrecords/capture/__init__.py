@@ -1,0 +1,1 @@
+"""Served responses to stamped records and files of rollouts."""

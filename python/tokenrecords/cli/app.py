@@ -1,0 +1,218 @@
+"""The commands: what is printed, and exit statuses. The work is done by the modules that they name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tokenrecords._core import __version__
+from tokenrecords.capture.rollouts import Capture, record_path
+from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
+from tokenrecords.cli.tree import rollout_tree
+from tokenrecords.engines.dialects import BY_NAME
+from tokenrecords.entry.entries import group_by_rollout
+from tokenrecords.files.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.files.sources import record_files
+from tokenrecords.verification.findings import Finding, Report
+from tokenrecords.verification.verify import verify as verify_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence, Sized
+
+    from tokenrecords.entry.model import TokenEntry
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Exact tokens of served model calls as proven training records.",
+)
+
+
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tokenrecords {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda wanted: _print_version(wanted=wanted), is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def capture(
+    responses: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESPONSES.jsonl",
+            exists=True,
+            dir_okay=False,
+            help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id".',
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the rollouts' files go.")],
+    *,
+    append: Annotated[bool, typer.Option("--append", help="Add to the files that are there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files that are there.")] = False,
+    dialect: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Of all responses, if not detected: {', '.join(BY_NAME)}.")
+    ] = None,
+) -> None:
+    """Write the calls of served responses as records, DIR/<rollout_id>.tokens.jsonl.
+
+    A rollout id has letters, digits, '.', '_' and '-'. A call that was there before with the same tokens counts once.
+
+    Exit status: 0 if every line was captured, 1 if some were not, 2 if the command can't be carried out.
+    """
+    if append and overwrite:
+        raise typer.BadParameter("--append and --overwrite exclude each other")
+    if dialect is not None and dialect not in BY_NAME:
+        raise typer.BadParameter(f"--dialect is {dialect}: one of {', '.join(BY_NAME)} is needed")
+
+    def earlier(rollout_id: str) -> Iterable[TokenEntry]:
+        path = record_path(out, rollout_id)
+        if not path.exists() or overwrite:
+            return ()
+        if not append:
+            raise typer.BadParameter(f"{path} is already there: say --append or --overwrite")
+        return read_jsonl(path)
+
+    captured = Capture(earlier, dialect)
+    with responses.open("rb") as lines, _progress() as progress:
+        task = progress.add_task(responses.name, total=responses.stat().st_size)
+        for done in captured.read(lines, str(responses)):
+            progress.advance(task, done)
+
+    write = append_jsonl if append else write_jsonl
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for rollout_id, new in captured.new.items():
+            write(record_path(out, rollout_id), new)
+    except OSError as error:
+        raise typer.BadParameter(str(error)) from error
+
+    entries = [entry for new in captured.new.values() for entry in new]
+    print_table(CALLS, map(call_row, entries))
+    known = f", {captured.known:,} there already" if captured.known else ""
+    typer.secho(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}{known}", bold=True)
+    _report(captured.bad)
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory.")],
+    *,
+    terminal: Annotated[str | None, typer.Option(metavar="CALL", help="The call that the rollout ended with.")] = None,
+    tree: Annotated[bool, typer.Option(help="Draw each rollout's calls as a tree below the table.")] = True,
+) -> None:
+    """Print the records of a file as a table, and how the calls of each rollout continue each other.
+
+    Exit status: 0 if every line held a record, 1 if some did not.
+    """
+    entries: list[TokenEntry] = []
+    with scan_jsonl(_files([file]), on_error="skip") as reader:
+        # Without the tree nothing is kept, so that a file of any size can be looked at.
+        print_table(CALLS, (call_row(_kept(entry, entries) if tree else entry) for entry in reader))
+    for rollout in group_by_rollout(entries).values():
+        _console().print("", rollout_tree(rollout, terminal_call_id=terminal), sep="\n")
+    _report(reader.errors)
+
+
+@app.command()
+def verify(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories.")
+    ],
+    *,
+    vocab_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ids must be below it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+) -> None:
+    """Check records, each on its own and against those of its rollout in the same file.
+
+    Exit status: 0 if no finding is an error, 1 if some are.
+    """
+    files = _files(paths)
+    started = time.perf_counter()
+    reports = []
+    with _progress() as progress:
+        task = progress.add_task("verify", total=sum(file.stat().st_size for file in files))
+        for file in files:
+            reports.append(_verify_file(file, vocab_size))
+            progress.advance(task, file.stat().st_size)
+    report = Report.merged(reports)
+    if as_json:
+        typer.echo(json.dumps(_as_json(report)))
+    else:
+        if report.findings:
+            print_table(FINDINGS, map(finding_row, report.findings))
+        speed = report.ids / (time.perf_counter() - started)
+        typer.secho(f"{report.summary()}, {speed:,.0f} ids a second", fg="green" if report.ok else "red", bold=True)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    try:
+        return [file for path in paths for file in record_files(path)]
+    except FileNotFoundError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _verify_file(file: Path, vocab_size: int | None) -> Report:
+    with scan_jsonl(file, on_error="skip") as reader:
+        report = verify_entries(reader, vocab_size=vocab_size)
+    lines = [Finding("unreadable_line", bad.reason, path=bad.path, line=bad.line) for bad in reader.errors]
+    return dataclasses.replace(report, findings=[*lines, *report.findings])
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "records": report.records,
+        "ids": report.ids,
+        "counts": report.counts,
+        "findings": [finding.as_dict() for finding in report.findings],
+    }
+
+
+def _kept(entry: TokenEntry, entries: list[TokenEntry]) -> TokenEntry:
+    entries.append(entry)
+    return entry
+
+
+def _console() -> Console:
+    console = Console()
+    # In a pipe there is no width to keep to, and nothing may be cut off.
+    return console if console.is_terminal else Console(width=10_000)
+
+
+def _report(bad: Sequence[object]) -> None:
+    """Say which lines were left out, and end with status 1 if there are any."""
+    for line in bad:
+        typer.secho(line, fg="red", err=True)
+    if bad:
+        typer.secho(f"{_count(bad, 'line')} left out", fg="red", bold=True, err=True)
+        raise typer.Exit(1)
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _progress() -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,1 @@
+"""What each engine sends, and the tokens in it; records are not known here."""

@@ -1,0 +1,85 @@
+"""The dialects of served responses: one table, in the order in which they are told apart.
+
+docs/add-an-engine.md says what a new one takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tokenrecords.engines import completion, dynamo, litellm, native, openai, sglang, tgi, trl, vllm
+from tokenrecords.engines.payload import Payload, unwrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokenrecords.engines.choice import RawChoice
+
+
+class Dialect(NamedTuple):
+    """How one kind of response is known and read.
+
+    Attributes:
+        name: What `detect_dialect` gives.
+        sign: True for a payload of this kind, if it is of none above it in the table.
+        read: The choices of one payload.
+        batched: True where the engine also sends lists of payloads.
+        counts_in_usage: True where `usage` counts one call; that of a Responses or Messages payload may sum several.
+    """
+
+    name: str
+    sign: Callable[[Payload], bool]
+    read: Callable[[Payload], list[RawChoice]]
+    batched: bool = False
+    counts_in_usage: bool = True
+
+
+UNKNOWN: Final = Dialect("unknown", lambda _: True, lambda _: [])
+
+# Token fields in their final form say most; then what only one engine writes; then the shape.
+DIALECTS: Final = (
+    Dialect("responses", native.is_responses, native.read_items, counts_in_usage=False),
+    Dialect("chat", native.is_chat_with_tokens, completion.read_choices),
+    Dialect("messages", native.is_messages, native.read_items, counts_in_usage=False),
+    Dialect("trl", trl.is_trl, trl.read_trl, counts_in_usage=False),
+    Dialect("sglang-generate", sglang.is_sglang_generate, sglang.read_generate, batched=True, counts_in_usage=False),
+    Dialect("tgi", tgi.is_tgi, tgi.read_tgi, batched=True, counts_in_usage=False),
+    Dialect("dynamo", dynamo.is_dynamo, completion.read_choices),
+    Dialect("litellm", litellm.is_litellm, completion.read_choices),
+    Dialect("sglang-chat", sglang.is_sglang_chat, completion.read_choices),
+    Dialect("vllm-completions", openai.is_text, completion.read_choices),
+    Dialect("vllm-chat", lambda payload: openai.is_chat(payload) and vllm.names_ids(payload), completion.read_choices),
+    Dialect("chat", openai.is_chat, completion.read_choices),
+    Dialect("vllm-generate", vllm.is_vllm_generate, completion.read_choices),
+    UNKNOWN,
+)
+BY_NAME: Final = {dialect.name: dialect for dialect in DIALECTS}
+
+
+def detect_dialect(payload: Any) -> str:
+    """The name of the dialect that a served response is written in, of those in docs/dialects.md, or `unknown`.
+
+    Args:
+        payload: One response as a mapping or a pydantic model; for an engine that batches (`sglang-generate`, `tgi`)
+            also a list of them.
+
+    Raises:
+        TypeError: Anything but a mapping, a pydantic model, or a list of these.
+
+    >>> detect_dialect({"object": "chat.completion", "prompt_token_ids": [1], "choices": [{"message": {}}]})
+    'vllm-chat'
+    >>> detect_dialect({"generated_text": "ok", "details": None})
+    'tgi'
+    >>> detect_dialect({"error": "overloaded"})
+    'unknown'
+    """
+    return dialect_of(unwrap(payload)).name
+
+
+def dialect_of(sent: Payload | list[Payload]) -> Dialect:
+    """The dialect of what `unwrap` gave."""
+    if isinstance(sent, Payload):
+        return next(dialect for dialect in DIALECTS if dialect.sign(sent))
+    found = {dialect_of(part).name for part in sent}
+    dialect = BY_NAME[found.pop()] if len(found) == 1 else UNKNOWN
+    return dialect if dialect.batched else UNKNOWN

@@ -1,0 +1,117 @@
+"""One record as JSON: a line straight into arrays and back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from tokenrecords._core import record_line, scan_record
+from tokenrecords.entry.errors import one_line
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Scanned: TypeAlias = "tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None"
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the arrays of a record arrive."""
+
+    arrays: bool
+    dtype: np.dtype[Any] | None
+    narrow: bool  # log-probs as float32, not float64
+
+    @classmethod
+    def of(cls, *, arrays: bool, dtype: npt.DTypeLike | None, log_prob_dtype: npt.DTypeLike) -> Options:
+        """The options, checked."""
+        ids = None if dtype is None else integer_dtype(dtype)
+        log_probs = np.dtype(log_prob_dtype)
+        if log_probs not in (np.float32, np.float64):
+            raise TypeError(f"log_prob_dtype is {log_probs}: it must be float32 or float64")
+        return cls(arrays, ids, narrow=log_probs == np.float32)
+
+
+def scan(data: bytes, options: Options) -> Scanned:
+    """The arrays of a line and its rest, as far as they can be read without pydantic; runs without the GIL."""
+    return scan_record(data, options.narrow) if options.arrays else None
+
+
+def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -> Model:
+    """The record of a line that was scanned.
+
+    Raises:
+        ValueError: The line holds no record, or an id does not fit `options.dtype`.
+    """
+    entry = None if scanned is None else _build_scanned(model, *scanned)
+    if entry is None:
+        entry = model.model_validate_json(data)
+    if options.arrays and (scanned is None or options.dtype is not None):
+        _make_arrays(entry.__dict__, options)
+    return entry
+
+
+def _make_arrays(values: dict[str, Any], options: Options) -> None:
+    """Turn what pydantic read, or arrays of another dtype, into the arrays that were asked for."""
+    for name in ID_FIELDS:
+        values[name] = id_array(values[name])
+        if options.dtype is not None:
+            try:
+                values[name] = as_dtype(values[name], options.dtype)
+            except Fault as fault:
+                raise fault.error(name) from None
+    if isinstance(values[LOG_PROBS], list):
+        with np.errstate(over="ignore"):  # a number beyond float32 is infinite there
+            values[LOG_PROBS] = np.array(values[LOG_PROBS], np.float32 if options.narrow else np.float64)
+
+
+def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[Any] | None, ...]) -> Model | None:
+    """The record, or None where only pydantic can say what is wrong with the whole line."""
+    try:
+        entry = model.model_validate_json(rest)
+    except ValidationError:
+        return None
+    _, ids, log_probs = arrays
+    # The rest was validated with empty arrays, so this rule is left.
+    if ids is None or log_probs is None or len(ids) != len(log_probs):
+        return None
+    entry.__dict__.update(zip(ARRAY_FIELDS, arrays, strict=True))
+    return entry
+
+
+def dump(entry: BaseModel) -> bytes:
+    """The line of a validated record, without its line break.
+
+    Raises:
+        ValueError: A value that JSON does not have: what is wrong, by field.
+    """
+    values = entry.__dict__
+    if not math.isfinite(values["created_at"]):
+        raise ValueError(f"created_at is {values['created_at']}: JSON has no such number")
+    fields = _dump_fields(entry)
+    for name in ARRAY_FIELDS:
+        fields[name] = values[name]
+    if isinstance(fields[LOG_PROBS], np.ndarray):
+        fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
+    return record_line(fields)
+
+
+def _dump_fields(entry: BaseModel) -> dict[str, Any]:
+    try:
+        return entry.model_dump(mode="json", exclude=set(ARRAY_FIELDS))
+    except ValueError as error:
+        # pydantic does not say which field it was.
+        for name, value in entry:
+            if name not in ARRAY_FIELDS:
+                try:
+                    entry.model_dump(mode="json", include={name})
+                except ValueError as found:
+                    raise ValueError(f"{name}: {one_line(found)} (it is {type(value).__name__})") from error
+        raise

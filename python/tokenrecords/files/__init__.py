@@ -1,0 +1,1 @@
+"""Files of records: read straight into arrays, written so that nothing is lost."""

@@ -1,0 +1,160 @@
+"""Files that survive a kill and a power cut: written whole, or appended to under a lock."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pydantic_core import from_json
+
+from tokenrecords.files.sources import BOM, PathLike, is_compressed, open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_CHUNK = 1 << 16
+
+
+def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
+    """Write a file so that at any moment its name stands for the old content or for the new one, whole."""
+    target = Path(path).resolve()  # a link stays a link
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device can't be replaced
+        with target.open("wb") as stream:
+            write_lines(stream, lines)
+        return
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
+    try:
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        with open_file(temporary, "wb", name=target.name) as stream:
+            write_lines(stream, lines)
+        _sync(temporary)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(target.parent)
+
+
+def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
+    """Write each line with one call, and what an unbuffered stream leaves of it with further ones.
+
+    Raises:
+        BlockingIOError: The stream takes nothing now.
+    """
+    for line in lines:
+        rest = memoryview(line)
+        while rest:
+            written = stream.write(rest)
+            if written is None:
+                raise BlockingIOError("the stream takes nothing now, and can't be waited for")
+            rest = rest[written:]
+
+
+def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool) -> None:
+    """Append lines to a file, all of them or none.
+
+    Under a lock on the file a torn tail is cut off, and a complete last line without its line break gets it.
+
+    Raises:
+        ValueError: The file's name says that it is compressed.
+    """
+    if is_compressed(path):
+        raise ValueError(f"{os.fspath(path)} is compressed: records can't be appended to it")
+    with _locked(path) as descriptor:
+        size, line_break = _mend_tail(descriptor)
+        try:
+            for line in lines:
+                _write(descriptor, line_break + line)
+                line_break = b""
+            if line_break:
+                _write(descriptor, line_break)
+            if fsync:
+                os.fsync(descriptor)
+                if size == 0:  # perhaps its name is new too
+                    _sync(Path(path).resolve().parent)
+        except BaseException:
+            os.ftruncate(descriptor, size)
+            raise
+
+
+@contextmanager
+def _locked(path: PathLike) -> Iterator[int]:
+    """An append-only descriptor of the file that `path` names, under an exclusive lock."""
+    import fcntl  # noqa: PLC0415 - POSIX only, and reading needs none
+
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # While we waited, the file may have been replaced: then its lock protects nothing.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116
+                    yield descriptor
+                    return
+        finally:
+            os.close(descriptor)  # and with it the lock
+
+
+def _mend_tail(descriptor: int) -> tuple[int, bytes]:
+    """Cut off a torn last line; the size of the file then, and the line break that a complete one lacks."""
+    size = os.fstat(descriptor).st_size
+    start = _start_of_last_line(descriptor, size)
+    if start == size:
+        return size, b""
+    if is_torn(os.pread(descriptor, size - start, start)):
+        os.ftruncate(descriptor, start)
+        return start, b""
+    return size, b"\n"
+
+
+def _start_of_last_line(descriptor: int, size: int) -> int:
+    """Where the text after the last line break starts."""
+    end = size
+    while end > 0:
+        start = max(0, end - _CHUNK)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def is_torn(line: bytes) -> bool:
+    """True for a last line that breaks off: a beginning of JSON, or what a file system puts where nothing was written.
+
+    Everything else that lacks its line break was written whole, be it a record or not.
+    """
+    text = line.removeprefix(BOM)
+    if text.endswith(b"\0"):
+        return True
+    for cut in range(4):  # it may break off within a character
+        try:
+            from_json(text[: len(text) - cut])
+        except ValueError as error:
+            if "EOF while parsing" in str(error):
+                return True
+        else:
+            return False
+        if text[len(text) - cut - 1 :][:1] < b"\x80":
+            return False
+    return False
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    written = os.write(descriptor, line)
+    while written < len(line):  # a signal, or a full disk, which the next try reports
+        written += os.write(descriptor, line[written:])
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

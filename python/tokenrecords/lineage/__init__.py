@@ -1,0 +1,1 @@
+"""Which call continues which."""

@@ -1,0 +1,189 @@
+"""The calls of a rollout, each linked to the call that it is proven to continue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tokenrecords._core import PrefixIndex, compute_digests
+from tokenrecords.entry.assigned import wrong_types
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.call import Call, name_parents, starts_prompt
+from tokenrecords.lineage.deltas import expand, with_full_prompt
+from tokenrecords.tokens.arrays import Fault, log_prob_array, same_ids, shared_dtype
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.tokens.arrays import LogProbArray
+
+# Names in `parent_link_failures`.
+CONFLICT = "duplicate_call_id_conflict"
+DIGEST_MISMATCH = "parent_digest_mismatch"
+MISSING_ID = "resolved_parent_missing_id"
+NO_RESOLUTION = "missing_resolution"
+PARENT_MISSING = "parent_call_id_missing"
+RECOVERED = "parent_call_id_missing_recovered"
+UNREADABLE = "record_unreadable"
+UNRECONSTRUCTABLE = "delta_chain_unreconstructable"
+UNRESOLVED = "parent_unresolved"
+
+
+@dataclass(frozen=True)
+class Links:
+    """The calls of a rollout.
+
+    Attributes:
+        calls: By prompt length, then call id: a parent stands before its children.
+        log_probs: Of each call, shape `(generation,)`.
+        left_out: For each record that is not a call, its call id and what is wrong with it.
+        empty: The ids of the calls that generated nothing, which are not among `calls` either.
+    """
+
+    calls: list[Call]
+    log_probs: dict[Call, LogProbArray]
+    left_out: list[tuple[str, str]]
+    empty: list[str]
+
+
+def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> Links:
+    """Link the calls of one rollout.
+
+    Raises:
+        ValueError: The entries belong to two rollouts.
+    """
+    left_out: list[tuple[str, str]] = []
+    log_probs: dict[Call, LogProbArray] = {}
+    readable: list[Call] = []
+    for entry in _of_one_rollout(entries):
+        call = Call.of(entry)
+        scored = _log_probs(call)
+        if scored is None:
+            left_out.append((str(getattr(entry, "model_call_id", None)), UNREADABLE))
+        else:
+            readable.append(call)
+            log_probs[call] = scored
+    calls, conflicts = distinct(readable)
+    left_out += [(call.id, CONFLICT) for call, _ in conflicts]
+    link_named(calls, threads=threads)
+    left_out += [(call.id, UNRECONSTRUCTABLE) for call in calls if call.fault]
+    calls = [call for call in calls if not call.fault]
+    for call in calls:
+        call.entry = with_full_prompt(call)
+    generated = sorted((call for call in calls if len(call.generation)), key=lambda call: (len(call.prompt), call.id))
+    _choose_parents(generated)
+    _check_recorded(generated, threads)
+    for call in generated:
+        if call.parent is not None:
+            call.parent.children.append(call)
+    return Links(generated, log_probs, sorted(left_out), sorted(call.id for call in calls if not len(call.generation)))
+
+
+def _of_one_rollout(entries: Iterable[TokenEntry]) -> Iterator[TokenEntry]:
+    first: TokenEntry | None = None
+    for position, entry in enumerate(entries):
+        first = entry if first is None else first
+        if entry.rollout_id != first.rollout_id:
+            raise ValueError(
+                f"entries[{position}] is of rollout {entry.rollout_id!r}, entries[0] of {first.rollout_id!r}: "
+                "chains are built for one rollout at a time, see group_by_rollout"
+            )
+        yield entry
+
+
+def _log_probs(call: Call) -> LogProbArray | None:
+    """The log-probs of a call, None where what was assigned to its fields makes no sequence of one length."""
+    try:
+        log_probs = log_prob_array(getattr(call.entry, LOG_PROBS, None))
+    except Fault:
+        return None
+    sound = (
+        not call.fault
+        and len(log_probs) == len(call.generation)
+        and shared_dtype((call.prompt, call.generation)) is not None
+        and not wrong_types(call.entry)
+    )
+    return log_probs if sound else None
+
+
+def distinct(calls: Iterable[Call]) -> tuple[list[Call], list[tuple[Call, str]]]:
+    """The first call of each id, and those with other ids than the first: with the field that differs."""
+    first: dict[tuple[str, str], Call] = {}
+    conflicts: list[tuple[Call, str]] = []
+    for call in calls:
+        known = first.setdefault(call.key, call)
+        field = _difference(known, call)
+        if field:
+            conflicts.append((call, field))
+    return list(first.values()), conflicts
+
+
+def _difference(a: Call, b: Call) -> str:
+    if not same_ids(a.prompt, b.prompt):
+        return PROMPT
+    return "" if same_ids(a.generation, b.generation) else GENERATION
+
+
+def link_named(calls: Sequence[Call], *, threads: int | None = None) -> None:
+    """Set `named` of each call, make delta prompts full, and set `parent` where the named call's ids start the prompt.
+
+    Calls of any number of rollouts, one a call id.
+    """
+    name_parents(calls)
+    expand(calls, threads=threads)
+    for call in calls:
+        parent = call.named
+        if parent is not None and not call.fault and not parent.fault and starts_prompt(parent, call):
+            call.parent, parent.following = parent, call
+
+
+def _choose_parents(calls: Sequence[Call]) -> None:
+    """Keep the parent that may be one, and name what is wrong with a call that has none."""
+    places = {call: place for place, call in enumerate(calls)}
+    index: PrefixIndex | None = None
+    for place, call in enumerate(calls):
+        status, named = call.entry.parent_resolution, call.named
+        if status == ParentResolutionStatus.ROOT:
+            call.parent = None
+        elif status == ParentResolutionStatus.UNRESOLVED:
+            call.parent, call.failure = None, UNRESOLVED
+        elif call.named_id is None:
+            call.failure = NO_RESOLUTION if status is None else MISSING_ID
+        elif named not in places:
+            index = index or PrefixIndex((other.prompt, other.generation) for other in calls)
+            call.parent = _only_longest_prefix(call, calls, index)
+            call.failure = PARENT_MISSING if call.parent is None else RECOVERED
+        elif places[named] >= place:
+            call.parent, call.failure = None, PARENT_MISSING
+        elif call.parent is None or named.entry.cum_len not in (None, named.length):
+            call.parent, call.failure = None, DIGEST_MISMATCH
+
+
+def _only_longest_prefix(call: Call, calls: Sequence[Call], index: PrefixIndex) -> Call | None:
+    """The call with the longest sequence that starts the prompt, None where several have it.
+
+    Its prompt is shorter, so that it stands before `call`.
+    """
+    limit = len(call.prompt)
+    while found := [calls[place] for place in index.longest(call.prompt, limit)]:
+        fitting = [other for other in found if starts_prompt(other, call)]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 else None
+        limit = found[0].length - 1  # another sequence with the same fingerprint
+    return None
+
+
+def _check_recorded(calls: Sequence[Call], threads: int | None) -> None:
+    """Take away each parent whose recorded digest is not that of its ids."""
+    proofs: dict[Call, list[Call]] = defaultdict(list)  # children by parent
+    for call in calls:
+        if call.parent is not None and call.failure != RECOVERED and call.parent.entry.digest is not None:
+            proofs[call.parent].append(call)
+    digests = compute_digests((parent.whole() for parent in proofs), threads=threads)
+    for (parent, children), digest in zip(proofs.items(), digests, strict=True):
+        if digest != parent.entry.digest:
+            for call in children:
+                call.parent, call.failure = None, DIGEST_MISMATCH

@@ -1,0 +1,1 @@
+"""What is wrong with records, and what it means."""

@@ -1,0 +1,135 @@
+"""Expert routes: every encoding there and back, and what is refused."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
+
+ROUTES = np.arange(12, dtype=np.int16).reshape(3, 2, 2)
+ENCODINGS = ("lists", "nrlre1", "npy", "int32", "object")
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@given(
+    st.tuples(st.integers(0, 4), st.integers(1, 3), st.integers(1, 3)),
+    st.sampled_from(["int8", "int16", "int32", "uint8", "uint16", "int64", ">i2"]),
+    st.sampled_from(ENCODINGS),
+)
+def test_there_and_back(shape, dtype, encoding):
+    routes = (np.arange(np.prod(shape)) % 100).reshape(shape).astype(dtype)
+    if encoding == "nrlre1" and routes.dtype.name not in ("int8", "int16", "int32"):
+        with pytest.raises(ValueError, match="nrlre1 holds int8, int16, int32"):
+            encode_routed_experts(routes, encoding)
+        return
+    value = encode_routed_experts(routes, encoding)
+    # Empty lists say nothing of layers and top_k.
+    back = decode_routed_experts(value, tokens=shape[0], shape=None if value == [] else shape[1:])
+    assert np.array_equal(back, routes) or (value == [] and len(back) == 0)
+    assert back.dtype.name == ("int32" if encoding in ("lists", "int32") else routes.dtype.name)
+
+
+def test_strided_routes():
+    for encoding in ENCODINGS:
+        value = encode_routed_experts(ROUTES[::2], encoding)
+        assert np.array_equal(decode_routed_experts(value, tokens=2, shape=(2, 2)), ROUTES[::2])
+
+
+def test_known_values():
+    assert decode_routed_experts([[[0, 1]], [[2, 3]]], tokens=2).tolist() == [[[0, 1]], [[2, 3]]]
+    assert decode_routed_experts("nrlre1:int8:1x1x2:AAE=", tokens=1).tolist() == [[[0, 1]]]
+    assert decode_routed_experts(b64(b"\0\0\0\0\1\0\0\0"), tokens=1, shape=(1, 2)).tolist() == [[[0, 1]]]
+    assert decode_routed_experts(b64(b"\0\0\0\0\1\0\0\0"), tokens=1, shape=(1, 1, 2)).tolist() == [[[0, 1]]]
+    value = {"data": "AAE=", "dtype": "uint8", "shape": [1, 1, 2], "start": 0}
+    assert decode_routed_experts(value, tokens=1).tolist() == [[[0, 1]]]
+    file = io.BytesIO()
+    np.save(file, ROUTES.astype(np.uint16))
+    assert decode_routed_experts(b64(file.getvalue()), tokens=4, rows="tokens-1").dtype == np.uint16
+    assert decode_routed_experts(ROUTES, tokens=3) is ROUTES
+    assert decode_routed_experts([], tokens=0).shape == (0, 0, 0)
+
+
+def test_rows_are_said_not_guessed():
+    assert len(decode_routed_experts(ROUTES, tokens=4, rows="tokens-1")) == 3
+    with pytest.raises(ValueError, match="3 rows, but 4 tokens with rows='tokens' want 4"):
+        decode_routed_experts(ROUTES, tokens=4)
+    with pytest.raises(ValueError, match="3 rows, but 3 tokens with rows='tokens-1' want 2"):
+        decode_routed_experts(ROUTES, tokens=3, rows="tokens-1")
+    with pytest.raises(ValueError, match="rows must be"):
+        decode_routed_experts(ROUTES, tokens=3, rows="any")
+
+
+def test_rows_from_a_start_on():
+    value = {**encode_routed_experts(ROUTES, "object"), "start": 2}
+    assert np.array_equal(decode_routed_experts(value, tokens=5), ROUTES)
+    with pytest.raises(ValueError, match="3 rows after a start of 2, but 3 tokens"):
+        decode_routed_experts(value, tokens=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "must be integers"),
+        (5, "3 dimensions"),
+        ("", "need shape"),
+        ("####", "not base64"),
+        ("é", "not base64"),
+        ("AAE", "not base64"),
+        (b64(b"\x93NUMPY\1\0torn"), "no readable .npy"),
+        ("nrlre1:", "no nrlre1"),
+        ("nrlre1:uint8:1x1x2:AAE=", "no nrlre1"),
+        ("nrlre1:int8:1x2:AAE=", "no nrlre1"),
+        ("nrlre1:int8:1x-1x2:AAE=", "no nrlre1"),
+        ("nrlre1:int8:1x1x3:AAE=", "2 bytes, but int8"),
+        ("nrlre1:int8:99999999999x99999999999x9:AAE=", "2 bytes, but int8"),
+        ({"data": "AAE=", "dtype": "float32", "shape": [1, 1, 2]}, "object needs data"),
+        ({"data": None, "dtype": "uint8", "shape": [1, 1, 2]}, "object needs data"),
+        ({"data": "AAE=", "dtype": "uint8", "shape": [1, -1, 2]}, "sizes of 0 or more"),
+        ({"data": "AAE=", "dtype": "uint8", "shape": [2]}, "3 dimensions"),
+        ({"data": "AAE=", "dtype": "uint8", "shape": [1, 1, 3]}, "2 bytes, but uint8"),
+        ([[[0, 1]], [[2]]], "rectangular"),
+        ([[[0.5]]], "must be integers"),
+        ([[[2**40]]], "int32"),
+        (np.zeros((1, 1, 2)), "must be integers"),
+    ],
+)
+def test_broken_values(value, message):
+    with pytest.raises(ValueError, match=message):
+        decode_routed_experts(value, tokens=1)
+
+
+def test_object_arrays_in_npy_are_refused():
+    file = io.BytesIO()
+    np.save(file, np.array([[[object]]]), allow_pickle=True)
+    with pytest.raises(ValueError, match="npy"):
+        decode_routed_experts(b64(file.getvalue()), tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"), [((0, 2), "no whole rows"), ((1, 3), "no whole rows"), ((2,), "shape must be")]
+)
+def test_wrong_shapes_for_flat_values(shape, message):
+    with pytest.raises(ValueError, match=message):
+        decode_routed_experts(b64(bytes(8)), tokens=1, shape=shape)
+
+
+def test_a_shape_that_disagrees():
+    with pytest.raises(ValueError, match="but shape"):
+        decode_routed_experts(ROUTES, tokens=3, shape=(2, 3))
+    with pytest.raises(ValueError, match="but shape"):
+        decode_routed_experts(b64(bytes(16)), tokens=2, shape=(1, 1, 2))
+
+
+def test_what_can_not_be_encoded():
+    with pytest.raises(ValueError, match="encoding must be one of lists"):
+        encode_routed_experts(ROUTES, "base85")
+    with pytest.raises(ValueError, match="3 dimensions"):
+        encode_routed_experts(ROUTES[0], "npy")
+    with pytest.raises(ValueError, match="int32"):
+        encode_routed_experts(np.array([[[2**40]]]), "int32")
