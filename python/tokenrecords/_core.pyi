@@ -15,7 +15,6 @@ __all__ = [
     "DIGEST_VERSION",
     "PrefixIndex",
     "__version__",
-    "are_small_ids",
     "array_over",
     "compute_digest",
     "compute_digests",
@@ -124,9 +123,6 @@ def copy_float_list(value: Any) -> list[float] | None:
 
 def int32_array(value: Any) -> npt.NDArray[np.int32] | None:
     """An array of the items of `value` if it is an exact list of exact ints between -2**30 and 2**30, else None."""
-
-def are_small_ids(value: Any) -> bool:
-    """True if `value` is an exact list of exact ints from 0 to 2**30 - 1."""
 
 def array_over(value: Any) -> npt.NDArray[Any] | None:
     """The array that `value` is, or the zero-copy array over what it exports; None where it exports none.

@@ -75,13 +75,6 @@ pub fn copy_if_all_floats<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, P
     copy_if_all(value.cast_exact().ok()?, PyFloat::type_object_raw(value.py()))
 }
 
-/// True if `value` is an exact list of exact ints of one digit that are not negative.
-pub fn are_small_ids(value: &Bound<'_, PyAny>) -> bool {
-    value
-        .cast_exact::<PyList>()
-        .is_ok_and(|list| (0..list.len()).all(|index| list.small_int(index).is_some_and(|small| small >= 0)))
-}
-
 /// The items of an exact list if all of them are exact ints of one digit.
 pub fn small_ints(value: &Bound<'_, PyAny>) -> Option<Vec<i32>> {
     let list = value.cast_exact::<PyList>().ok()?;

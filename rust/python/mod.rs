@@ -197,12 +197,6 @@ mod _core {
         items::small_ints(value).map(|ids| ids.into_pyarray(value.py()))
     }
 
-    /// True if `value` is an exact list of exact ints from 0 to 2**30 - 1.
-    #[pyfunction]
-    fn are_small_ids(value: &Bound<'_, PyAny>) -> bool {
-        items::are_small_ids(value)
-    }
-
     /// The array that `value` is, or the zero-copy array over what it exports; None where it exports none.
     ///
     /// Raises:
