@@ -10,8 +10,9 @@ from tokenrecords._core import __version__, compute_digests
 from tokenrecords.engines.dialects import detect_dialect
 from tokenrecords.engines.response import ServedChoice, entries_from_response, read_response
 from tokenrecords.engines.stream import merge_stream
+from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
-from tokenrecords.lineage.deltas import Expansion, expand_deltas, group_by_rollout
+from tokenrecords.lineage.deltas import Expansion, expand_deltas
 from tokenrecords.lineage.parents import resolve_parent
 from tokenrecords.records import (
     DIGEST_VERSION,

@@ -7,7 +7,6 @@ other modules run on this one.
 from tokenrecords._core import DIGEST_DOMAIN as _DIGEST_DOMAIN
 from tokenrecords._core import DIGEST_VERSION, compute_digest, encode_token_ids
 from tokenrecords.engines.token_fields import (
-    TOKEN_FIELDS,
     extract_token_fields,
     response_to_output_items,
     strip_token_fields,
@@ -15,10 +14,11 @@ from tokenrecords.engines.token_fields import (
 from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
     TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
-    ParentResolutionStatus,
     TokenEntry,
 )
-from tokenrecords.lineage.parents import cumulative_tokens, stamp_lineage
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.stamp import cumulative_tokens, stamp_lineage
+from tokenrecords.tokens.names import TOKEN_FIELDS
 
 _EMPTY_DIGEST = compute_digest(())
 

@@ -10,10 +10,10 @@ from pydantic_core import from_json
 
 from tokenrecords.engines.response import entries_from_response
 from tokenrecords.entry.errors import one_line
-from tokenrecords.entry.json_line import ARRAYS
-from tokenrecords.entry.model import ParentResolutionStatus
+from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.files.sources import BOM, SUFFIX
 from tokenrecords.lineage.parents import resolve_parent
+from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -143,4 +143,4 @@ def _decide(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry
 
 
 def _same_tokens(a: TokenEntry, b: TokenEntry) -> bool:
-    return a.model_copy(update={name: getattr(b, name) for name in ARRAYS}) == a
+    return a.model_copy(update={name: getattr(b, name) for name in ARRAY_FIELDS}) == a

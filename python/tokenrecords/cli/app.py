@@ -17,9 +17,9 @@ from tokenrecords.capture.rollouts import Capture, record_path
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import READERS
+from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.files.sources import record_files
-from tokenrecords.lineage.deltas import group_by_rollout
 from tokenrecords.verification.findings import Finding, Report
 from tokenrecords.verification.verify import verify as verify_entries
 

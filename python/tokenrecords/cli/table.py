@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
-from tokenrecords.entry.model import ParentResolutionStatus
+from tokenrecords.entry.resolution import ParentResolutionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

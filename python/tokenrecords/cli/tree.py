@@ -9,13 +9,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tokenrecords.cli.table import printable
-from tokenrecords.lineage.calls import RECOVERED, Call
+from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.paths import Paths, find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.lineage.call import Call
 
 __all__ = ["rollout_tree"]
 

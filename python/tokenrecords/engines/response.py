@@ -32,11 +32,15 @@ from tokenrecords.engines.dialects import (
     mapping,
     plain_payload,
 )
-from tokenrecords.entry.model import LogProbs, ParentResolutionStatus, TokenEntry, TokenIds
-from tokenrecords.lineage.parents import cumulative_length, stamp_lineage, starts_prompt
+from tokenrecords.entry.model import TokenEntry
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.parents import cumulative_length, starts_prompt
+from tokenrecords.lineage.stamp import stamp_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tokenrecords.tokens.arrays import LogProbs, TokenIds
 
 # `usage` of these counts one call; a Responses or Messages payload may sum several.
 _COUNTED_IN_USAGE: Final = frozenset(

@@ -19,7 +19,7 @@ from tokenrecords.engines.dialects import (
     mapping,
     plain,
 )
-from tokenrecords.lineage.parents import join_arrays
+from tokenrecords.tokens.arrays import join_arrays
 
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _LISTS: Final = frozenset({"token_ids", GENERATION, LOG_PROBS})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from tokenrecords import _core
-from tokenrecords.entry import fields
+from tokenrecords._core import record_line, scan_record
 from tokenrecords.entry.errors import one_line
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-ARRAYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 
 Scanned: TypeAlias = "tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None"
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,9 +32,7 @@ class Options:
     @classmethod
     def of(cls, *, arrays: bool, dtype: npt.DTypeLike | None, log_prob_dtype: npt.DTypeLike) -> Options:
         """The options, checked."""
-        ids = None if dtype is None else np.dtype(dtype)
-        if ids is not None and ids.kind not in "iu":
-            raise TypeError(f"dtype is {ids}: token ids need an integer dtype")
+        ids = None if dtype is None else integer_dtype(dtype)
         log_probs = np.dtype(log_prob_dtype)
         if log_probs not in (np.float32, np.float64):
             raise TypeError(f"log_prob_dtype is {log_probs}: it must be float32 or float64")
@@ -45,7 +41,7 @@ class Options:
 
 def scan(data: bytes, options: Options) -> Scanned:
     """The arrays of a line and its rest, as far as they can be read without pydantic; runs without the GIL."""
-    return _core.scan_record(data, options.narrow) if options.arrays else None
+    return scan_record(data, options.narrow) if options.arrays else None
 
 
 def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -> Model:
@@ -58,22 +54,22 @@ def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -
     if entry is None:
         entry = model.model_validate_json(data)
     if options.arrays and (scanned is None or options.dtype is not None):
-        for name in ARRAYS[:2]:
-            entry.__dict__[name] = fields.as_id_array(entry.__dict__[name], name=name, dtype=options.dtype)
-        if scanned is None:
-            entry.__dict__[ARRAYS[2]] = _log_probs(data, entry.__dict__[ARRAYS[2]], narrow=options.narrow)
+        _make_arrays(entry.__dict__, options)
     return entry
 
 
-def _log_probs(data: bytes, values: list[float], *, narrow: bool) -> npt.NDArray[Any]:
-    """Log-probs that pydantic read, as an array; float32 from their text again, so that each is rounded once."""
-    if narrow:
-        texts = json.loads(data, parse_float=str, parse_int=str, parse_constant=str)[ARRAYS[2]]
-        scanned = _core.scan_record(f'{{"{ARRAYS[2]}":[{",".join(map(str, texts))}]}}'.encode(), True)
-        if scanned is not None and scanned[1][2] is not None:
-            return scanned[1][2]
-    with np.errstate(over="ignore"):  # a number beyond float32 is infinite, as its text is beyond float64
-        return np.asarray(values, np.float32 if narrow else np.float64)
+def _make_arrays(values: dict[str, Any], options: Options) -> None:
+    """Turn what pydantic read, or arrays of another dtype, into the arrays that were asked for."""
+    for name in ID_FIELDS:
+        values[name] = id_array(values[name])
+        if options.dtype is not None:
+            try:
+                values[name] = as_dtype(values[name], options.dtype)
+            except Fault as fault:
+                raise fault.error(name) from None
+    if isinstance(values[LOG_PROBS], list):
+        with np.errstate(over="ignore"):  # a number beyond float32 is infinite there
+            values[LOG_PROBS] = np.array(values[LOG_PROBS], np.float32 if options.narrow else np.float64)
 
 
 def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[Any] | None, ...]) -> Model | None:
@@ -86,7 +82,7 @@ def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[An
     # The rest was validated with empty arrays, so this rule is left.
     if ids is None or log_probs is None or len(ids) != len(log_probs):
         return None
-    entry.__dict__.update(zip(ARRAYS, arrays, strict=True))
+    entry.__dict__.update(zip(ARRAY_FIELDS, arrays, strict=True))
     return entry
 
 
@@ -102,20 +98,20 @@ def dump(entry: BaseModel) -> bytes:
     if not math.isfinite(values["created_at"]):
         raise ValueError(f"created_at is {values['created_at']}: JSON has no such number")
     fields = _dump_fields(entry)
-    for name in ARRAYS:
+    for name in ARRAY_FIELDS:
         fields[name] = values[name]
-    if isinstance(fields[ARRAYS[2]], np.ndarray):
-        fields[ARRAYS[2]] = np.ascontiguousarray(fields[ARRAYS[2]], np.float64)
-    return _core.record_line(fields)
+    if isinstance(fields[LOG_PROBS], np.ndarray):
+        fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
+    return record_line(fields)
 
 
 def _dump_fields(entry: BaseModel) -> dict[str, Any]:
     try:
-        return entry.model_dump(mode="json", exclude=set(ARRAYS))
+        return entry.model_dump(mode="json", exclude=set(ARRAY_FIELDS))
     except ValueError as error:
         # pydantic does not say which field it was.
         for name, value in entry:
-            if name not in ARRAYS:
+            if name not in ARRAY_FIELDS:
                 try:
                     entry.model_dump(mode="json", include={name})
                 except ValueError as found:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -13,9 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tokenrecords.entry import fields, json_line
 from tokenrecords.entry.errors import one_line
+from tokenrecords.entry.resolution import ParentResolutionStatus, check_parent
+from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype, log_prob_array, same
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
 TOKEN_ENTRY_MIN_SCHEMA_VERSION = 1
 TOKEN_ENTRY_RECORD_SCHEMA_VERSION = 1
@@ -24,19 +24,6 @@ TokenIds: TypeAlias = list[int] | npt.NDArray[np.integer[Any]]
 LogProbs: TypeAlias = list[float] | npt.NDArray[np.floating[Any]]
 
 _ORIGIN = "_origin"
-_ID_FIELDS = json_line.ARRAYS[:2]
-
-
-class ParentResolutionStatus(enum.StrEnum):
-    """What is known about the earlier call that a call continues.
-
-    ROOT: it continues none. RESOLVED: it continues `parent_call_id`, which was proven. UNRESOLVED: it continues one
-    that was not captured.
-    """
-
-    ROOT = "root"
-    RESOLVED = "resolved"
-    UNRESOLVED = "unresolved"
 
 
 class TokenEntry(BaseModel):
@@ -126,9 +113,9 @@ class TokenEntry(BaseModel):
             return NotImplemented
         return (
             type(self) is type(other)
-            and fields.same(self.__dict__, other.__dict__)
-            and fields.same(self.__pydantic_extra__, other.__pydantic_extra__)
-            and fields.same(_private(self), _private(other))
+            and same(self.__dict__, other.__dict__)
+            and same(self.__pydantic_extra__, other.__pydantic_extra__)
+            and same(_private(self), _private(other))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -190,8 +177,7 @@ class TokenEntry(BaseModel):
         >>> entry.as_lists().prompt_token_ids
         [0, 1]
         """
-        values = {name: getattr(self, name) for name in json_line.ARRAYS}
-        return self._with({name: fields.as_list(value) for name, value in values.items()})
+        return self._with({name: as_list(getattr(self, name)) for name in ARRAY_FIELDS})
 
     def as_arrays(self, dtype: npt.DTypeLike | None = None) -> Self:
         """A copy whose token ids and log-probs are arrays; all else is shared.
@@ -213,10 +199,18 @@ class TokenEntry(BaseModel):
         >>> entry.as_arrays("uint8").generation_token_ids
         array([], dtype=uint8)
         """
-        arrays: dict[str, Any] = {
-            name: fields.as_id_array(getattr(self, name), name=name, dtype=dtype) for name in _ID_FIELDS
-        }
-        arrays["generation_log_probs"] = fields.as_log_prob_array(self.generation_log_probs)
+        wanted = None if dtype is None else integer_dtype(dtype)
+        arrays: dict[str, Any] = {}
+        for name in ARRAY_FIELDS:
+            value = getattr(self, name)
+            try:
+                if name in ID_FIELDS:
+                    ids = id_array(value)
+                    arrays[name] = ids if wanted is None else as_dtype(ids, wanted)
+                else:
+                    arrays[name] = log_prob_array(value)
+            except Fault as fault:
+                raise fault.error(name) from None
         return self._with(arrays)
 
     def _with(self, values: Mapping[str, Any]) -> Self:
@@ -225,19 +219,6 @@ class TokenEntry(BaseModel):
         copy = self.model_copy()
         copy.__dict__.update(values)
         return copy
-
-
-def as_entries(entries: Iterable[TokenEntry]) -> list[TokenEntry]:
-    """The entries as a list.
-
-    Raises:
-        TypeError: One entry, a path or a mapping, which iterate over something else.
-    """
-    if isinstance(entries, TokenEntry | str | bytes | PurePath | Mapping):
-        kind = type(entries).__name__
-        hints = {"TokenEntry": "; put it in a list", "dict": "; its values may be", "bytes": ""}
-        raise TypeError(f"entries is {kind}: several entries are needed{hints.get(kind, '; read_jsonl gives them')}")
-    return list(entries)
 
 
 def _private(entry: TokenEntry) -> dict[str, Any]:
@@ -281,22 +262,3 @@ def check_entry(entry: TokenEntry) -> None:
     if index is not None and not 0 <= index < items:
         raise ValueError(f"token_item_index {index} is outside output_items, which has {items} items")
     check_parent(entry.parent_resolution, entry.parent_call_id, is_delta=entry.prompt_is_delta)
-
-
-def check_parent(status: ParentResolutionStatus | None, parent_call_id: str | None, *, is_delta: bool) -> None:
-    """What `parent_resolution`, `parent_call_id` and `prompt_is_delta` must fulfil together.
-
-    Raises:
-        ValueError: The first rule that is broken, with the values.
-    """
-    if status == ParentResolutionStatus.RESOLVED:
-        if not parent_call_id:
-            raise ValueError(f"parent_resolution is 'resolved': it requires parent_call_id, got {parent_call_id!r}")
-    elif status is not None and parent_call_id is not None:
-        raise ValueError(f"parent_resolution is '{status}': it cannot carry parent_call_id, got {parent_call_id!r}")
-    elif is_delta:
-        given = None if status is None else str(status)
-        raise ValueError(
-            "a delta prompt can only be read through its parent: it needs parent_resolution 'resolved' and "
-            f"parent_call_id, got {given!r} and {parent_call_id!r}"
-        )

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 from pydantic import ValidationError
 
 from tokenrecords.entry import json_line
+from tokenrecords.entry.entries import several
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
@@ -185,7 +186,8 @@ def scan_jsonl(
         arrays: Token ids arrive as arrays of shape `(n,)`: int32, or int64 or uint64 where an id needs it, or a list
             where none of them holds all ids. False: lists, as pydantic gives them.
         dtype: The integer dtype of all ids; an id that does not fit it makes the line an error.
-        log_prob_dtype: float64 or float32; each number is rounded once, from its text.
+        log_prob_dtype: float64 or float32. Each number is rounded once, from its text; in a line in an unusual form (an
+            escaped key, a number as a string) that only pydantic can read, float32 is rounded from float64.
         on_error: What happens at a line that holds no record: "raise" a `RecordError`, "skip" it, or call this with the
             `RecordError` and go on. The reader collects the errors in any case.
         threads: How many lines to parse ahead of the consumer, each on its own thread and without the GIL.
@@ -257,7 +259,7 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     >>> file.getvalue()[:24]
     b'{"continuation_context_d'
     """
-    made = (_line(entry) for entry in _several(entries))
+    made = (_line(entry) for entry in several(entries))
     if isinstance(target, str | os.PathLike):
         durable.write_whole(target, made)
         return
@@ -291,7 +293,7 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     ...     len(read_jsonl(path))
     2
     """
-    durable.append_lines(path, [_line(entry) for entry in _several(entries)], fsync=fsync)
+    durable.append_lines(path, [_line(entry) for entry in several(entries)], fsync=fsync)
 
 
 def _several(entries: Iterable[TokenEntry]) -> Iterable[TokenEntry]:

@@ -1,37 +1,23 @@
-"""Full prompts for delta records, and batches split by rollout."""
+"""Full prompts for delta records."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokenrecords import _core
-from tokenrecords.entry.assigned import first_negative, id_array
-from tokenrecords.entry.model import as_entries
-from tokenrecords.lineage.parents import join_arrays
+from tokenrecords._core import compute_digests
+from tokenrecords.entry.entries import as_entries
+from tokenrecords.lineage.call import Call, cycles, name_parents
+from tokenrecords.tokens.arrays import first_negative, join_arrays
+from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from tokenrecords.entry.assigned import Ids
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.tokens.arrays import IdArray
 
-__all__ = ["Expansion", "expand_deltas", "group_by_rollout"]
-
-
-def group_by_rollout(entries: Iterable[TokenEntry]) -> dict[str, list[TokenEntry]]:
-    """The entries of each rollout, in their order; rollouts in the order of their first entries.
-
-    >>> from tokenrecords import TokenEntry
-    >>> calls = [TokenEntry(rollout_id=rollout, model_call_id="c", prompt_token_ids=[1], generation_token_ids=[],
-    ...                     generation_log_probs=[]) for rollout in ("r", "s", "r")]
-    >>> {rollout_id: len(group) for rollout_id, group in group_by_rollout(calls).items()}
-    {'r': 2, 's': 1}
-    """
-    groups: dict[str, list[TokenEntry]] = {}
-    for entry in as_entries(entries):
-        groups.setdefault(entry.rollout_id, []).append(entry)
-    return groups
+__all__ = ["Expansion", "expand_deltas"]
 
 
 @dataclass(frozen=True)
@@ -73,166 +59,116 @@ def expand_deltas(entries: Iterable[TokenEntry], *, threads: int | None = None) 
     >>> expand_deltas([second]).failed
     {('r', 'b'): "parent call 'a' is not there"}
     """
-    entries = as_entries(entries)
-    prompts, reasons = expand(entries, threads=threads)
-    return Expansion(
-        [
-            with_full_prompt(entry, prompts[position]) if position in prompts else entry
-            for position, entry in enumerate(entries)
-            if position not in reasons
-        ],
-        {(entries[position].rollout_id, entries[position].model_call_id): why for position, why in reasons.items()},
-    )
+    calls = [Call.of(entry) for entry in as_entries(entries)]
+    name_parents(calls)
+    expand(calls, threads=threads)
+    expanded: list[TokenEntry] = []
+    failed: dict[tuple[str, str], str] = {}
+    for call in calls:
+        if not call.entry.prompt_is_delta:
+            expanded.append(call.entry)
+        elif call.fault:
+            failed[call.key] = call.fault
+        else:
+            expanded.append(with_full_prompt(call))
+    return Expansion(expanded, failed)
 
 
-def with_full_prompt(entry: TokenEntry, prompt: Ids) -> TokenEntry:
-    """A copy of a delta entry that holds its full prompt; all else is shared."""
-    return entry.model_copy(update={"prompt_token_ids": prompt, "prompt_is_delta": False})
+def with_full_prompt(call: Call) -> TokenEntry:
+    """The record of an expanded call with its full prompt: a copy of a delta record that shares all else."""
+    if not call.entry.prompt_is_delta:
+        return call.entry
+    return call.entry.model_copy(update={PROMPT: call.prompt, "prompt_is_delta": False})
 
 
-def expand(entries: Sequence[TokenEntry], *, threads: int | None = None) -> tuple[dict[int, Ids], dict[int, str]]:
-    """The full prompts of the delta entries, and why others have none; both by position."""
-    tree = _Tree(entries)
-    wholes = tree.wholes()
-    reasons = {**tree.reasons, **_mismatches(entries, wholes, threads)}
-    prompts = {
-        position: whole[: len(whole) - len(entries[position].generation_token_ids)]
-        for position, whole in wholes.items()
-        if position not in reasons
-    }
-    return prompts, reasons
+def expand(calls: Sequence[Call], *, threads: int | None = None) -> None:
+    """Make the prompts of delta calls full, or say in `fault` why they can't be; `named` must be set."""
+    wholes = _wholes(_parents(calls))
+    _check_digests(wholes, threads)
+    for call, whole in wholes.items():
+        if not call.fault:
+            call.prompt = whole[: len(whole) - len(call.generation)]
 
 
-class _Tree:
-    """The delta entries below the full ones that they lead to; entries are named by position.
-
-    Attributes:
-        reasons: Why a delta entry leads to none.
-    """
-
-    def __init__(self, entries: Sequence[TokenEntry]) -> None:
-        self.reasons: dict[int, str] = {}
-        self._entries = entries
-        self._ids: dict[int, tuple[Ids, Ids]] = {}
-        self._parents = self._parents_first()
-        self._heirs = self._find_heirs()
-
-    def wholes(self) -> dict[int, Ids]:
-        """The whole sequences of delta entries: prompt and generation.
-
-        An entry and its heir, the heir's heir and so on stand in one array, so that a chain of calls takes the memory
-        of its last one.
-        """
-        wholes: dict[int, Ids] = {}
-        for head, parent in self._parents.items():
-            if self._heirs.get(parent) == head:
-                continue
-            path = [head]
-            while path[-1] in self._heirs:
-                path.append(self._heirs[path[-1]])
-            if parent in self.reasons:
-                self.reasons.update(dict.fromkeys(path, self.reasons[parent]))
-                continue
-            start = (wholes[parent],) if parent in wholes else self._ids[parent]
-            joined = self._joined(start, path)
-            while joined is None and len(path) > 1:  # what one call spoils must not cost those before it
-                del path[len(path) // 2 :]
-                del self._heirs[path[-1]]
-                joined = self._joined(start, path)
-            if joined is None:
-                self.reasons[head] = "no integer dtype holds all ids of its sequence"
-                continue
-            joined.flags.writeable = False
-            end = sum(map(len, start))
-            for position in path:
-                end += self._length(position)
-                wholes[position] = joined[:end]
-        return wholes
-
-    def _joined(self, start: Sequence[Ids], path: list[int]) -> Ids | None:
-        return join_arrays([*start, *(ids for position in path for ids in self._ids[position])])
-
-    def _length(self, position: int) -> int:
-        return sum(map(len, self._ids[position]))
-
-    def _parents_first(self) -> dict[int, int]:
-        """The parent of each delta entry that leads to a full one; its own parent stands before it."""
-        named = self._named_parents()
-        parents: dict[int, int] = {}
-        seen: set[int] = set()
-        for start in named:
-            path: dict[int, None] = {}  # an ordered set
-            at: int | None = start
-            while at in named and at not in seen:
-                seen.add(at)
-                path[at] = None
-                at = named[at]
-            reason = self._dead_end(list(path), at)
-            for position in reversed(path):
-                reason = reason or self._unreadable(position)
-                if reason:
-                    self.reasons[position] = reason
-                else:
-                    parents[position] = named[position]  # type: ignore[assignment]  # a path to None has a reason
-        return parents
-
-    def _named_parents(self) -> dict[int, int | None]:
-        """The parent that each delta entry names, None where it is not there."""
-        first: dict[tuple[str, str | None], int] = {}
-        for position, entry in enumerate(self._entries):
-            first.setdefault((entry.rollout_id, entry.model_call_id), position)
-        return {
-            position: first.get((entry.rollout_id, entry.parent_call_id))
-            for position, entry in enumerate(self._entries)
-            if entry.prompt_is_delta
-        }
-
-    def _dead_end(self, path: list[int], at: int | None) -> str:
-        """Why the last parent on a path leads no further, or nothing where it does."""
-        calls = [self._entries[position] for position in path]
-        if at is None:
-            return f"parent call {calls[-1].parent_call_id!r} is not there"
-        if at in path:
-            ids = [call.model_call_id for call in calls[path.index(at) :]]
+def _parents(calls: Iterable[Call]) -> dict[Call, Call]:
+    """The parents of the delta calls that lead to a full one, parents first; `fault` says why others do not."""
+    deltas = [call for call in calls if call.entry.prompt_is_delta]
+    for cycle in cycles(deltas):
+        if all(call.entry.prompt_is_delta for call in cycle):
+            ids = [call.id for call in cycle]
             shown = ids if len(ids) <= 4 else [*ids[:3], "..."]
-            return "its parents form a cycle: " + " -> ".join([*shown, ids[0]])
-        return self.reasons.get(at) or ("" if at in self._ids else self._unreadable(at))
-
-    def _unreadable(self, position: int) -> str:
-        """Why the ids of an entry can't be used, or nothing; notes them as arrays."""
-        entry = self._entries[position]
-        prompt, generation = id_array(entry.prompt_token_ids), id_array(entry.generation_token_ids)
-        if prompt is None or generation is None:
-            name = "prompt_token_ids" if prompt is None else "generation_token_ids"
-            return f"{name} of call {entry.model_call_id!r} are no token ids that an integer dtype holds"
-        self._ids[position] = prompt, generation
-        return ""
-
-    def _find_heirs(self) -> dict[int, int]:
-        """For each delta entry that others continue, the one that leads to the longest sequence."""
-        heirs: dict[int, int] = {}
-        ahead: dict[int, int] = {}  # ids after the entry on its longest way on
-        for position, parent in reversed(self._parents.items()):
-            length = self._length(position) + ahead.get(position, 0)
-            if parent in self._parents and length >= ahead.get(parent, 0):
-                ahead[parent] = length
-                heirs[parent] = position
-        return heirs
+            for call in cycle:
+                call.fault = "its parents form a cycle: " + " -> ".join([*shown, ids[0]])
+    parents: dict[Call, Call] = {}
+    for start in deltas:
+        path: list[Call] = []
+        at: Call | None = start
+        while at is not None and at.entry.prompt_is_delta and not at.fault and at not in parents:
+            path.append(at)
+            at = at.named
+        for call in reversed(path):
+            if call.named is None:
+                call.fault = f"parent call {call.named_id!r} is not there"
+            elif call.named.fault:
+                call.fault = call.named.fault
+            else:
+                parents[call] = call.named
+    return parents
 
 
-def _mismatches(entries: Sequence[TokenEntry], wholes: dict[int, Ids], threads: int | None) -> dict[int, str]:
-    """A reason for each sequence that is not the one that was stamped."""
-    reasons = {}
+def _wholes(parents: Mapping[Call, Call]) -> dict[Call, IdArray]:
+    """The whole sequences of delta calls.
+
+    The longest calls first: the calls that lead to one are pieces of its array, so that a chain of calls takes the
+    memory of its last one.
+    """
+    lengths: dict[Call, int] = {}
+    for call, parent in parents.items():
+        lengths[call] = call.length + lengths.get(parent, parent.length)
+    wholes: dict[Call, IdArray] = {}
+    for last in sorted(parents, key=lambda call: lengths[call], reverse=True):
+        path: list[Call] = []
+        at = last
+        while at in parents and at not in wholes and not at.fault:
+            path.append(at)
+            at = parents[at]
+        if path:
+            _join(at, path[::-1], wholes)
+    return wholes
+
+
+def _join(parent: Call, path: Sequence[Call], wholes: dict[Call, IdArray]) -> None:
+    """Note the whole sequences of calls that continue `parent` and each other, as pieces of one array."""
+    if parent.fault:
+        for call in path:
+            call.fault = parent.fault
+        return
+    start = [wholes[parent]] if parent in wholes else [parent.prompt, parent.generation]
+    joined = join_arrays([*start, *(ids for call in path for ids in (call.prompt, call.generation))])
+    if joined is None and len(path) > 1:  # what one call spoils must not cost those before it
+        for before, call in zip([parent, *path], path, strict=False):
+            _join(before, [call], wholes)
+        return
+    if joined is None:
+        path[0].fault = "no integer dtype holds all ids of its sequence"
+        return
+    joined.flags.writeable = False
+    end = sum(map(len, start))
+    for call in path:
+        end += call.length
+        wholes[call] = joined[:end]
+
+
+def _check_digests(wholes: Mapping[Call, IdArray], threads: int | None) -> None:
+    """Find fault with each sequence that is not the one that was stamped."""
     hashed = []
-    for position, whole in wholes.items():
-        if entries[position].digest is not None:
+    for call, whole in wholes.items():
+        if call.entry.digest is not None:
             negative = first_negative(whole)
             if negative is None:
-                hashed.append(position)
+                hashed.append(call)
             else:
-                reasons[position] = f"id {negative} of its sequence is negative: {whole[negative]}"
-    digests = _core.compute_digests((wholes[position] for position in hashed), threads=threads)
-    for position, digest in zip(hashed, digests, strict=True):
-        if digest != entries[position].digest:
-            reasons[position] = f"its sequence has the digest {digest}, recorded is {entries[position].digest!r}"
-    return reasons
+                call.fault = f"id {negative} of its sequence is negative: {whole[negative]}"
+    for call, digest in zip(hashed, compute_digests(map(wholes.__getitem__, hashed), threads=threads), strict=True):
+        if digest != call.entry.digest:
+            call.fault = f"its sequence has the digest {digest}, recorded is {call.entry.digest!r}"

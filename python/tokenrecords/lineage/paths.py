@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokenrecords.lineage.calls import Call, Links, link_calls
+from tokenrecords.lineage.calls import Links, link_calls
 from tokenrecords.lineage.retries import quarantine_retries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.lineage.call import Call
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tokenrecords import _core
-from tokenrecords.entry.assigned import first_negative
+from tokenrecords._core import compute_digests
+from tokenrecords.tokens.arrays import first_negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokenrecords.lineage.calls import Call
+    from tokenrecords.lineage.call import Call
 
 
 def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int | None = None) -> list[str]:
     """Mark the retries that are not kept.
 
     Args:
-        calls: All calls, by prompt length.
+        calls: All calls.
         terminal: The call that the rollout ended with, where it was captured.
         threads: The most threads that hash.
 
@@ -27,11 +27,9 @@ def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int
     """
     delivered = set() if terminal is None else set(terminal.path())
     undecided: list[str] = []
-    # The longest prompts first: which of two retries is kept depends on the calls that continue them.
-    for group in reversed(_groups(calls, threads)):
-        kept = [call for call in group if call in delivered] or [
-            call for call in group if any(not child.quarantined for child in call.children)
-        ]
+    for group in _groups(calls, threads):
+        # Of the calls that continue a retry one is kept, so that it need not be asked which.
+        kept = [call for call in group if call in delivered] or [call for call in group if call.children]
         if not kept:
             kept = [min(group, key=lambda call: call.id)]
             if terminal is None:
@@ -42,7 +40,7 @@ def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int
 
 
 def _groups(calls: list[Call], threads: int | None) -> list[list[Call]]:
-    """The calls that have the same parent and prompt as another, by prompt length."""
+    """The calls that have the same parent and prompt as another."""
     alike: dict[tuple[Call | None, int], list[Call]] = defaultdict(list)
     for call in calls:
         alike[call.parent, len(call.prompt)].append(call)
@@ -61,7 +59,7 @@ def _prompt_keys(calls: list[Call], threads: int | None) -> Iterator[str | bytes
     """For each call what tells its prompt from others: its digest, or its bytes where a negative id has none."""
     negative = [first_negative(call.prompt) is not None for call in calls]
     digests = iter(
-        _core.compute_digests(
+        compute_digests(
             (call.prompt for call, has_none in zip(calls, negative, strict=True) if not has_none), threads=threads
         )
     )

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords.entry.model import as_entries
+from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.paths import Paths, find_paths
 from tokenrecords.tokens.names import TOKEN_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tokenrecords.entry.model import TokenEntry
-    from tokenrecords.lineage.calls import Call
+    from tokenrecords.lineage.call import Call
+    from tokenrecords.tokens.arrays import LogProbArray
 
 __all__ = ["BuildNotes", "Chain", "ChainBuild", "build_chains"]
 
@@ -184,7 +185,7 @@ def build_chains(
     [[2, 3], [4, 5]]
     """
     found = find_paths(as_entries(entries), terminal_call_id, threads=threads)
-    chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
+    chains = [_chain(path, found.links.log_probs, name) for path, name in zip(found.paths, _names(found), strict=True)]
     return ChainBuild(
         chains,
         next((chain for chain in chains if chain.chain_id == MAIN), None),
@@ -198,16 +199,16 @@ def _names(found: Paths) -> list[str]:
     return [MAIN if path is found.main else f"branch-{next(branches)}" for path in found.paths]
 
 
-def _chain(path: list[Call], name: str) -> Chain:
+def _chain(path: list[Call], scored: Mapping[Call, LogProbArray], name: str) -> Chain:
     last = path[-1]
-    token_ids = last.whole()
+    token_ids = last.joined()
     spans = np.array([(len(call.prompt), call.length) for call in path], np.int64)
     loss_mask = np.zeros(len(token_ids), np.bool_)
     log_probs = np.zeros(len(token_ids), np.float64)
     for call in path:
         generated = slice(len(call.prompt), call.length)
         loss_mask[generated] = True
-        log_probs[generated] = call.log_probs
+        log_probs[generated] = scored[call]
     return Chain(
         rollout_id=last.entry.rollout_id,
         chain_id=name,

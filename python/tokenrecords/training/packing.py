@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords.entry import fields
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
 from tokenrecords.training.chains import Chain
 
 if TYPE_CHECKING:
@@ -157,9 +157,7 @@ def pack_chains(
     for place, chain in enumerate(chains):
         if not isinstance(chain, Chain):
             raise TypeError(f"chains[{place}] is {type(chain).__name__}: a Chain is needed, such as ChainBuild.main")
-    dtype = np.dtype(dtype)
-    if dtype.kind not in "iu":
-        raise TypeError(f"dtype is {dtype}: token ids need an integer dtype")
+    dtype = integer_dtype(dtype)
     if too_long not in ("error", "truncate"):
         raise ValueError(f"too_long is {too_long!r}: it must be 'error' or 'truncate'")
     lengths = [len(chain) for chain in chains]
@@ -199,10 +197,7 @@ def _pack(
 ) -> PackedBatch:
     order = [place for bin_ in bins for place in bin_]
     cu_seqlens = _offsets([lengths[place] for place in order])
-    ids = [
-        fields.as_id_array(chains[place].token_ids[: lengths[place]], name=f"chains[{place}].token_ids", dtype=dtype)
-        for place in order
-    ]
+    ids = [_ids(chains[place], place, lengths[place], dtype) for place in order]
     return PackedBatch(
         input_ids=_flat(ids, dtype),
         loss_mask=_flat([chains[place].loss_mask[: lengths[place]] for place in order], np.bool_),
@@ -214,6 +209,13 @@ def _pack(
         chain_ids=[chains[place].chain_id for place in order],
         bin_offsets=_offsets([len(bin_) for bin_ in bins]),
     )
+
+
+def _ids(chain: Chain, place: int, length: int, dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
+    try:
+        return as_dtype(id_array(chain.token_ids[:length]), dtype)
+    except Fault as fault:
+        raise fault.error(f"chains[{place}].token_ids") from None
 
 
 def _flat(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

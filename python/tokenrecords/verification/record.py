@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tokenrecords.entry.assigned import first_negative, id_array, log_prob_array, wrong_types
+from tokenrecords.entry.assigned import wrong_types
 from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
     TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
-    ParentResolutionStatus,
     TokenEntry,
-    check_parent,
     origin,
 )
-from tokenrecords.lineage.calls import Call
-from tokenrecords.lineage.parents import shared_dtype
-from tokenrecords.tokens.names import TOKEN_FIELDS
+from tokenrecords.entry.resolution import ParentResolutionStatus, check_parent
+from tokenrecords.lineage.call import Call
+from tokenrecords.tokens.arrays import Fault, check_ids, id_array, log_prob_array, shared_dtype, shown
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS, TOKEN_FIELDS
 from tokenrecords.tokens.routed_experts import NRLRE, shape_of_routes
 from tokenrecords.verification.findings import Finding
 
 if TYPE_CHECKING:
-    from tokenrecords.entry.assigned import Ids, LogProbs
+    from tokenrecords.tokens.arrays import IdArray, LogProbArray
 
 MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
 SENTINEL: Final = -9999.0  # engines write it where they have no log-prob
@@ -47,9 +46,9 @@ class Record:
     def __init__(self, position: int, entry: Any) -> None:
         self.entry = entry
         self.key: tuple[str, str] | None = None
-        self.prompt: Ids | None = None
-        self.generation: Ids | None = None
-        self.log_probs: LogProbs | None = None
+        self.prompt: IdArray | None = None
+        self.generation: IdArray | None = None
+        self.log_probs: LogProbArray | None = None
         self.findings: list[Finding] = []
         self._position = position
         self._origin = origin(entry) if isinstance(entry, TokenEntry) else None
@@ -93,6 +92,7 @@ class Record:
 
     @property
     def has_error(self) -> bool:
+        """True if one of the findings is an error."""
         return any(finding.severity == "error" for finding in self.findings)
 
     @property
@@ -102,14 +102,8 @@ class Record:
 
     @property
     def is_delta(self) -> bool:
+        """True if it says that its prompt is what follows its parent."""
         return bool(self.get("prompt_is_delta"))
-
-    @property
-    def named_parent(self) -> str | None:
-        """The call that it says it continues."""
-        is_named = self.is_delta or self.get("parent_resolution") in (None, ParentResolutionStatus.RESOLVED)
-        parent: str | None = self.get("parent_call_id")
-        return parent if is_named else None
 
     def call(self) -> Call | None:
         """The call, None where it can't be compared with others."""
@@ -121,7 +115,7 @@ class Record:
             or self.are_invalid("parent_call_id", "prompt_is_delta", *(("digest",) if self.is_delta else ()))
         ):
             return None
-        return Call(self.entry, self.prompt, self.generation, np.empty(0))
+        return Call(self.entry, self.prompt, self.generation)
 
 
 def check_alone(record: Record, vocab_size: int | None) -> None:
@@ -133,8 +127,8 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
     rollout_id, model_call_id = record.get("rollout_id"), record.get("model_call_id")
     if rollout_id is not None and model_call_id is not None:
         record.key = rollout_id, model_call_id
-    record.prompt = _ids(record, "prompt_token_ids", vocab_size)
-    record.generation = _ids(record, "generation_token_ids", vocab_size)
+    record.prompt = _ids(record, PROMPT, vocab_size)
+    record.generation = _ids(record, GENERATION, vocab_size)
     _check_log_probs(record)
     _check_items(record)
     _check_routes(record)
@@ -147,60 +141,53 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
 
 def _check_types(record: Record) -> None:
     for name, value in wrong_types(record.entry).items():
-        record.find_invalid(name, f"{name} is {_shown(value)}")
+        record.find_invalid(name, f"{name} is {_typed(value)}")
     version = getattr(record.entry, "schema_version", None)
     newest = TOKEN_ENTRY_RECORD_SCHEMA_VERSION
     if not isinstance(version, int) or not TOKEN_ENTRY_MIN_SCHEMA_VERSION <= version <= newest:
-        record.find_invalid("schema_version", f"schema_version is {_shown(version)}: up to {newest} can be read")
+        record.find_invalid("schema_version", f"schema_version is {_typed(version)}: up to {newest} can be read")
     status = record.get("parent_resolution")
     if status is not None and status not in list(ParentResolutionStatus):
-        record.find_invalid("parent_resolution", f"parent_resolution is {_shown(status)}")
+        record.find_invalid("parent_resolution", f"parent_resolution is {_typed(status)}")
 
 
-def _ids(record: Record, name: str, vocab_size: int | None) -> Ids | None:
-    value = getattr(record.entry, name, None)
-    ids = id_array(value)
-    if ids is None:
-        _find_unreadable_ids(record, name, value)
+def _ids(record: Record, name: str, vocab_size: int | None) -> IdArray | None:
+    try:
+        ids = id_array(getattr(record.entry, name, None))
+    except Fault as fault:
+        record.find_invalid(name, fault.of(name), fault.index)
         return None
-    negative = first_negative(ids)
-    if negative is not None:
-        record.find("id_negative", f"{name}[{negative}] is {ids[negative]}", name, negative)
+    if isinstance(ids, list):  # no dtype holds all of them: some are too large, or some negative beside 2**63
+        for code, index in (
+            ("id_outside_vocab", next((index for index, id_ in enumerate(ids) if id_ >= 1 << 64), None)),
+            ("id_negative", next((index for index, id_ in enumerate(ids) if id_ < 0), None)),
+        ):
+            if index is not None:
+                record.find(code, f"{name}[{index}] is {shown(ids[index])}", name, index)
+        return None
+    try:
+        check_ids(ids)
+    except Fault as fault:
+        record.find("id_negative", f"{name}[{fault.index}] is {fault.shown}", name, fault.index)
     if vocab_size is not None and len(ids) and int(ids.max()) >= vocab_size:
         index = int(np.argmax(ids >= vocab_size))
         record.find("id_outside_vocab", f"{name}[{index}] is {ids[index]}: ids are below {vocab_size}", name, index)
     return ids
 
 
-def _find_unreadable_ids(record: Record, name: str, value: Any) -> None:
-    if not isinstance(value, list | tuple):
-        record.find_invalid(name, f"{name} is {_shown(value)}: integers are needed")
-        return
-    for index, id_ in enumerate(value):
-        if not isinstance(id_, int) or isinstance(id_, bool):
-            record.find_invalid(name, f"{name}[{index}] is {_shown(id_)}: an integer is needed", index)
-            return
-    # No dtype holds all of them: some are too large, or some are negative beside 2**63.
-    for code, found in (
-        ("id_outside_vocab", next((i for i, id_ in enumerate(value) if id_ >= 1 << 64), None)),
-        ("id_negative", next((i for i, id_ in enumerate(value) if id_ < 0), None)),
-    ):
-        if found is not None:
-            record.find(code, f"{name}[{found}] is {_shown(value[found])}", name, found)
-
-
 def _check_log_probs(record: Record) -> None:
-    name = "generation_log_probs"
-    value = getattr(record.entry, name, None)
-    log_probs = record.log_probs = log_prob_array(value)
-    if log_probs is None:
-        record.find_invalid(name, f"{name} is {_shown(value)}: numbers are needed")
+    name = LOG_PROBS
+    try:
+        log_probs = log_prob_array(getattr(record.entry, name, None))
+    except Fault as fault:
+        record.find_invalid(name, fault.of(name), fault.index)
         return
+    record.log_probs = log_probs
     if record.generation is not None and len(log_probs) != len(record.generation):
         generated = len(record.generation)
         record.find("length_mismatch", f"there are {generated} generated ids and {len(log_probs)} log-probs", name)
     if record.generation is not None and not len(record.generation):
-        record.find("empty_generation", "it generated nothing", "generation_token_ids")
+        record.find("empty_generation", "it generated nothing", GENERATION)
     if not len(log_probs):
         return
     least, most = float(log_probs.min()), float(log_probs.max())  # NaN where there is one
@@ -223,7 +210,7 @@ def _check_log_probs(record: Record) -> None:
 
 
 def _check_routes(record: Record) -> None:
-    routes = getattr(record.entry, "routed_experts", None)
+    routes = getattr(record.entry, ROUTED_EXPERTS, None)
     if routes is None or isinstance(routes, Mapping):
         return  # an object says its own shape
     if isinstance(routes, str) and not routes.startswith(NRLRE):
@@ -231,11 +218,11 @@ def _check_routes(record: Record) -> None:
     try:
         shape = shape_of_routes(routes)
     except ValueError as error:
-        record.find("routes_unreadable", str(error), "routed_experts")
+        record.find("routes_unreadable", str(error), ROUTED_EXPERTS)
         return
     if len(shape) != 3:
         message = f"routed_experts has shape {shape}: tokens x layers x top_k is needed"
-        record.find("routes_unreadable", message, "routed_experts")
+        record.find("routes_unreadable", message, ROUTED_EXPERTS)
 
 
 def _check_items(record: Record) -> None:
@@ -280,7 +267,6 @@ def _resembled(name: str) -> str | None:
     return plain[close[0]] if close else None
 
 
-def _shown(value: Any) -> str:
-    """A value of a wrong type, short enough for a message."""
-    text = repr(value)
-    return f"{text if len(text) <= 40 else text[:37] + '...'}, {type(value).__name__}"
+def _typed(value: Any) -> str:
+    """A value of a wrong type, with that type."""
+    return f"{shown(value)}, {type(value).__name__}"

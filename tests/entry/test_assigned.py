@@ -1,0 +1,34 @@
+"""Values that were assigned to the fields of a record, which pydantic does not check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.factories import make_entry
+from tokenrecords import cumulative_tokens
+
+
+@pytest.mark.parametrize("prompt", [[1, 2], np.array([1, 2])])
+def test_ids_that_were_assigned_are_not_rounded(prompt: Any) -> None:
+    entry = make_entry(prompt_token_ids=prompt)
+    for wrong, message in (
+        ([3.5], r"\[0\] is 3.5: "),
+        (np.array([3.5]), " is an array of dtype float64: token ids must be integers"),
+        ([None], r"\[0\] is None"),
+    ):
+        entry.generation_token_ids = wrong
+        with pytest.raises(TypeError, match=rf"^generation_token_ids{message}"):
+            entry.as_arrays()
+        if isinstance(prompt, np.ndarray):
+            with pytest.raises(TypeError, match=rf"^generation_token_ids{message}"):
+                cumulative_tokens(entry)
+
+
+@pytest.mark.parametrize("wrong", [[None], ["-1"], [True]])
+def test_log_probs_that_were_assigned_are_not_guessed(wrong: Any) -> None:
+    entry = make_entry()
+    entry.generation_log_probs = wrong
+    with pytest.raises(TypeError, match=r"^generation_log_probs\[0\] is "):
+        entry.as_arrays()

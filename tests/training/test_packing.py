@@ -1,0 +1,164 @@
+"""Chains as flat and padded arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.factories import call, make_entry
+from tokenrecords import Chain, PackedBatch, build_chains, pack_chains
+
+
+def chain(length: int, rollout: str = "r", start: int = 0) -> Chain:
+    """A chain of `length` ids from `start` on; the last two were generated."""
+    ids = list(range(start, start + length))
+    (built,) = build_chains([call("c", ids[:-2], ids[-2:], rollout_id=rollout)]).chains
+    return built
+
+
+def lengths(batch: PackedBatch) -> list[list[int]]:
+    """The chains' lengths in each bin."""
+    each = np.diff(batch.cu_seqlens).tolist()
+    return [each[a:b] for a, b in zip(batch.bin_offsets[:-1], batch.bin_offsets[1:], strict=True)]
+
+
+def test_chains_stand_one_after_the_other() -> None:
+    batch = pack_chains(iter([chain(3), chain(4, "s", 10)]))
+    assert batch.input_ids.tolist() == [0, 1, 2, 10, 11, 12, 13]
+    assert batch.loss_mask.tolist() == [False, True, True, False, False, True, True]
+    assert batch.log_probs.tolist() == [0.0, -0.5, -0.625, 0.0, 0.0, -0.5, -0.625]
+    assert batch.position_ids.tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert batch.cu_seqlens.tolist() == [0, 3, 7]
+    assert batch.sequence_index.tolist() == [0, 1]
+    assert (batch.rollout_ids, batch.chain_ids) == (["r", "s"], ["main", "main"])
+    assert batch.bin_offsets.tolist() == [0, 2]
+    assert len(batch) == 2
+
+
+@pytest.mark.parametrize("chains", [[], [chain(3)]])
+@pytest.mark.parametrize("max_tokens", [None, 8])
+def test_dtypes_hold_whatever_there_is(chains: list[Chain], max_tokens: int | None) -> None:
+    batch = pack_chains(chains, max_tokens=max_tokens)
+    dtypes = {name: array.dtype.name for name, array in vars(batch).items() if isinstance(array, np.ndarray)}
+    assert dtypes == {
+        "input_ids": "int64",
+        "loss_mask": "bool",
+        "log_probs": "float32",
+        "position_ids": "int64",
+        "cu_seqlens": "int32",
+        "sequence_index": "int32",
+        "bin_offsets": "int32",
+    }
+    assert all(array.flags.c_contiguous and array.flags.writeable and array.ndim == 1 for array in vars(batch).values()
+               if isinstance(array, np.ndarray))  # fmt: skip
+    assert batch.cu_seqlens[0] == batch.bin_offsets[0] == 0
+    assert len(batch.bin_offsets) == 1 + bool(chains)
+
+
+def test_the_arrays_are_new() -> None:
+    one = chain(3)
+    batch = pack_chains([one])
+    batch.loss_mask[:] = False
+    batch.input_ids[:] = 9
+    assert one.loss_mask.tolist() == [False, True, True]
+    assert one.token_ids.tolist() == [0, 1, 2]
+
+
+def test_bins_are_filled_first_fit_decreasing() -> None:
+    batch = pack_chains([chain(n) for n in (3, 7, 4, 6, 3)], max_tokens=10)
+    assert lengths(batch) == [[7, 3], [6, 4], [3]]
+    assert batch.sequence_index.tolist() == [1, 0, 3, 2, 4]
+    assert [len(chain(n)) for n in (3, 7)] == [3, 7]
+
+
+def test_no_bin_is_too_full_and_no_two_could_be_one() -> None:
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(2, 60, 300)
+    batch = pack_chains([chain(int(size), start=n) for n, size in enumerate(sizes)], max_tokens=64)
+    fill = [sum(each) for each in lengths(batch)]
+    assert max(fill) <= 64
+    assert sum(sorted(fill)[:2]) > 64
+    assert sorted(batch.sequence_index.tolist()) == list(range(300))
+    starts = batch.input_ids[batch.cu_seqlens[:-1]]
+    assert starts.tolist() == batch.sequence_index.tolist()
+    assert np.diff(batch.cu_seqlens).tolist() == sizes[batch.sequence_index].tolist()
+
+
+def test_a_chain_that_is_too_long() -> None:
+    chains = [chain(3), chain(9, "s")]
+    with pytest.raises(ValueError, match=r"chains\[1\] \('main' of rollout 's'\) has 9 tokens, max_tokens is 8"):
+        pack_chains(chains, max_tokens=8)
+    batch = pack_chains(chains, max_tokens=8, too_long="truncate")
+    assert lengths(batch) == [[8], [3]]
+    assert batch.input_ids[:8].tolist() == list(range(8))
+    assert batch.loss_mask[:8].tolist() == [False] * 7 + [True]
+    assert batch.log_probs[:8].tolist() == [0.0] * 7 + [-0.5]
+
+
+def test_the_dtype_of_the_ids() -> None:
+    assert pack_chains([chain(3)], dtype="uint8").input_ids.dtype == np.uint8
+    with pytest.raises(ValueError, match=r"chains\[1\].token_ids\[56\] is 256: it does not fit uint8"):
+        pack_chains([chain(3), chain(80, start=200)], dtype=np.uint8)
+    with pytest.raises(TypeError, match="dtype is float32: token ids need an integer dtype"):
+        pack_chains([], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_tokens": 0}, ValueError, "max_tokens is 0: it must be at least 1"),
+        ({"max_tokens": 1.5}, TypeError, "float"),
+        ({"too_long": "cut"}, ValueError, "too_long is 'cut'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pack_chains([], **options)
+
+
+def test_offsets_that_int32_can_not_count_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenrecords.training.packing._MAX_OFFSET", 5)
+    assert len(pack_chains([chain(5)])) == 1
+    with pytest.raises(ValueError, match="6 tokens are more than int32 offsets can count"):
+        pack_chains([chain(3), chain(3)])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_rows(side: Any) -> None:
+    rows = pack_chains([chain(2), chain(4, start=10)]).padded(99, side=side, multiple_of=3)
+    pad = (lambda values: [*values, *[0] * (6 - len(values))]) if side == "right" else None
+    pad = pad or (lambda values: [*[0] * (6 - len(values)), *values])
+    assert rows.attention_mask.tolist() == [pad([True] * 2), pad([True] * 4)]
+    assert rows.loss_mask.tolist() == [pad([True, True]), pad([False, False, True, True])]
+    assert rows.log_probs.tolist() == [pad([-0.5, -0.625]), pad([0.0, 0.0, -0.5, -0.625])]
+    assert rows.position_ids.tolist() == [pad([0, 1]), pad([0, 1, 2, 3])]
+    assert rows.input_ids[rows.attention_mask].tolist() == [0, 1, 10, 11, 12, 13]
+    assert set(rows.input_ids[~rows.attention_mask].tolist()) == {99}
+    assert rows.sequence_index.tolist() == [0, 1]
+    assert (rows.attention_mask.dtype, rows.loss_mask.dtype, rows.log_probs.dtype) == (bool, bool, np.float32)
+
+
+def test_the_length_of_rows() -> None:
+    batch = pack_chains([chain(2), chain(4)])
+    assert batch.padded(0).input_ids.shape == (2, 4)
+    assert batch.padded(0, length=5, multiple_of=4).input_ids.shape == (2, 8)
+    assert pack_chains([]).padded(0).input_ids.shape == (0, 0)
+    for options, message in (
+        ({"length": 3}, "length is 3, but chain 1 has 4 tokens"),
+        ({"multiple_of": 0}, "multiple_of is 0"),
+        ({"side": "middle"}, "side is 'middle'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            batch.padded(0, **options)
+    with pytest.raises(ValueError, match="pad_id is -1: it does not fit uint8"):
+        pack_chains([chain(2)], dtype="uint8").padded(-1)
+
+
+def test_what_is_no_chain() -> None:
+    build = build_chains([make_entry(parent_resolution="root")])
+    for wrong in (build, None):
+        with pytest.raises(TypeError, match=rf"^chains\[1\] is {type(wrong).__name__}: a Chain is needed"):
+            pack_chains([build.main, wrong])
+    with pytest.raises(TypeError, match=r"^pad_id is None"):
+        pack_chains([build.main]).padded(None)
