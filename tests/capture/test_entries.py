@@ -1,21 +1,132 @@
 """Stamped records of a served response."""
 
-from __future__ import annotations
+import time
+from typing import Any
 
+import numpy as np
 import pytest
-from support.factories import IDS
-from support.payloads import native_chat
-from tokenrecords import entries_from_response
+from support.payloads import native_chat, vllm_chat, vllm_choice
+from support.served import CALLS
+from tokenrecords import ParentResolutionStatus, TokenEntry, entries_from_response, stamp_lineage
 
 
-def test_a_time_that_is_no_number_is_the_time_of_capture() -> None:
-    payload = {"created": float("nan"), "choices": [{"message": IDS}]}
-    (entry,) = entries_from_response(payload, rollout_id="r", model_call_id="c")
-    assert entry.created_at > 1.7e9
+def entries(payload: Any, **options: Any) -> list[TokenEntry]:
+    return entries_from_response(payload, rollout_id="r", model_call_id="c", **options)
 
 
-def test_a_parent_that_is_no_entry() -> None:
+def test_entry_of_one_choice():
+    [entry] = entries(vllm_chat(), parent=None, weight_version="7")
+    assert (entry.model_call_id, entry.model, entry.response_id, entry.created_at) == (
+        "c",
+        "m",
+        "chatcmpl-9",
+        1700000000.0,
+    )
+    assert (entry.finish_reason, entry.weight_version) == ("stop", "7")
+    assert (entry.parent_resolution, entry.parent_call_id, entry.cum_len) == (
+        ParentResolutionStatus.ROOT,
+        None,
+        4,
+    )
+
+
+@pytest.mark.parametrize("created", [{}, {"created": 0}, {"created": None}])
+def test_time_of_capture(created, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 7.5)
+    payload = {k: v for k, v in vllm_chat().items() if k != "created"}
+    [entry] = entries({**payload, **created})
+    assert entry.created_at == 7.5
+    assert entries({**payload, **created}, created_at=5.0, model="other")[0].created_at == 5.0
+
+
+def test_a_time_that_is_no_number_is_the_time_of_capture(monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 7.5)
+    [entry] = entries({"created": float("nan"), **native_chat()})
+    assert entry.created_at == 7.5
+
+
+def test_a_parent_that_is_no_entry():
     with pytest.raises(TypeError, match=r"^parent is str: a TokenEntry"):
         entries_from_response(native_chat(), rollout_id="r", model_call_id="c", parent="c0")
     with pytest.raises(TypeError, match=r"^parent_call_id can't be given: .* parent="):
         entries_from_response(native_chat(), rollout_id="r", model_call_id="c", parent_call_id="c0")
+
+
+def test_a_parent_of_another_rollout():
+    [parent] = entries(vllm_chat(), parent=None)
+    longer = vllm_chat(prompt_token_ids=[1, 7, 41, 2, 5])
+    for delta in (False, True):
+        with pytest.raises(ValueError, match=r"^parent is a call of rollout 'r': one of 's' is needed$"):
+            entries_from_response(longer, rollout_id="s", model_call_id="d", parent=parent, delta=delta)
+
+
+def test_entries_of_several_choices():
+    payload = vllm_chat(vllm_choice(1, [9], [-1.0], finish_reason="length"), vllm_choice(0))
+    found = entries(payload)
+    assert [(e.model_call_id, e.finish_reason) for e in found] == [("c#0", "stop"), ("c#1", "length")]
+    assert all(e.parent_resolution is None and e.digest for e in found)
+
+
+def test_no_entries_without_tokens():
+    assert entries({"choices": [{"message": {"content": "x"}}]}) == []
+
+
+@pytest.mark.parametrize("convert", [list, np.array])
+@pytest.mark.parametrize("delta", [False, True])
+def test_parent(convert, delta):
+    [first] = entries(vllm_chat(), parent=None, delta=delta)
+    assert not first.prompt_is_delta
+    longer = vllm_chat(prompt_token_ids=convert([1, 7, 41, 2, 5]))
+    [second] = entries_from_response(longer, rollout_id="r", model_call_id="d", parent=first, delta=delta)
+    assert (second.parent_call_id, second.parent_resolution) == ("c", ParentResolutionStatus.RESOLVED)
+    assert (second.cum_len, second.prompt_is_delta) == (7, delta)
+    assert list(second.prompt_token_ids) == ([5] if delta else [1, 7, 41, 2, 5])
+    longest = vllm_chat(prompt_token_ids=convert([1, 7, 41, 2, 5, 41, 2, 6]))
+    [third] = entries_from_response(longest, rollout_id="r", model_call_id="e", parent=second, delta=delta)
+    assert (third.parent_call_id, third.cum_len) == ("d", 10)
+    whole = stamp_lineage(
+        third.model_copy(update={"prompt_token_ids": [1, 7, 41, 2, 5, 41, 2, 6], "prompt_is_delta": False}),
+        "d",
+    )
+    assert whole.digest == entries(longest)[0].digest
+    for other in ([1, 7, 41], [1, 7, 41, 3, 5, 41, 2, 6]):
+        [apart] = entries(vllm_chat(prompt_token_ids=convert(other)), parent=second, delta=delta)
+        assert (apart.parent_resolution, apart.parent_resolution_reason) == ("unresolved", "prefix_mismatch")
+        assert (apart.parent_call_id, list(apart.prompt_token_ids)) == (None, other)
+
+
+def test_delta_parent_without_digest():
+    [first] = entries(vllm_chat(), parent=None)
+    lost = first.model_copy(update={"prompt_is_delta": True, "digest": None})
+    [entry] = entries(vllm_chat(prompt_token_ids=[1, 7, 41, 2, 5]), parent=lost)
+    assert entry.parent_resolution_reason == "prefix_mismatch"
+
+
+@pytest.mark.parametrize("bad", [-9, None])
+def test_entry_of_a_prompt_with_a_bad_id(bad):
+    payload = native_chat(prompt_token_ids=[1, bad])
+    with pytest.raises(ValueError, match=r"chat choice 0: prompt_token_ids\[1\] is"):
+        entries(payload)
+    with pytest.raises(ValueError, match="string"):
+        entries(vllm_chat(), model=["m"])
+
+
+def test_arguments_of_entries_from_response():
+    with pytest.raises(ValueError, match="requires parent"):
+        entries(vllm_chat(), delta=True)
+    with pytest.raises(TypeError, match="digest is read"):
+        entries(vllm_chat(), digest="x")
+
+
+@pytest.mark.parametrize("served", CALLS)
+def test_real_response(served):
+    expected = served["expected"]
+    [entry] = entries_from_response(
+        served["response"],
+        rollout_id=served["rollout_id"],
+        model_call_id=served["model_call_id"],
+        parent=None,
+    )
+    assert entry.token_item_index == expected["token_item_index"]
+    assert [item["type"] for item in entry.output_items] == expected["output_item_types"]
+    assert (entry.cum_len, entry.digest) == (expected["cum_len"], expected["digest"])

@@ -8,29 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict
-from support.payloads import chunk as one_chunk
-from tokenrecords import extract_token_fields
-from tokenrecords.engines.response import read_response
-from tokenrecords.engines.stream import merge_stream
-
-
-def piece(text: Any = None, ids: Any = None, index: Any = 0, **more: Any) -> dict[str, Any]:
-    entries = None if ids is None else [{"token": f"token_id:{i}", "logprob": -float(i) / 8} for i in ids]
-    return {
-        "index": index,
-        "delta": {} if text is None else {"content": text},
-        "logprobs": None if entries is None else {"content": entries},
-        "token_ids": ids,
-        "finish_reason": None,
-        **more,
-    }
-
-
-def chunk(*choices: dict[str, Any], **more: Any) -> dict[str, Any]:
-    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    return {**head, "choices": list(choices), **more}
-
+from support.payloads import Model, chunk, piece
+from tokenrecords import extract_token_fields, merge_stream, read_response
 
 FIRST = chunk({**piece(), "delta": {"role": "assistant", "content": ""}}, prompt_token_ids=[1, 7])
 STREAM = [
@@ -51,10 +30,6 @@ def refused(chunks: Any, *words: str) -> None:
         merge_stream(chunks)
     for word in words:
         assert word in str(caught.value)
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(extra="allow")
 
 
 @pytest.mark.parametrize(
@@ -323,15 +298,15 @@ def test_meta_info_grows_or_is_refused() -> None:
     def meta(*ids: int) -> dict[str, Any]:
         return {"meta_info": {"output_token_logprobs": [[-0.5, id_, None] for id_ in ids]}}
 
-    grown = merge_stream([{**one_chunk("a", **meta(4)), "prompt_token_ids": [1]}, one_chunk("b", **meta(4, 5))])
+    grown = merge_stream([{**chunk(piece("a", **meta(4))), "prompt_token_ids": [1]}, chunk(piece("b", **meta(4, 5)))])
     assert read_response(grown)[0].generation_token_ids == [4, 5]
     with pytest.raises(ValueError, match="chunk 1: output_token_logprobs does not go on"):
-        merge_stream([one_chunk("a", **meta(4)), one_chunk("b", **meta(5))])
+        merge_stream([chunk(piece("a", **meta(4))), chunk(piece("b", **meta(5)))])
 
 
 def test_a_hole_in_token_fields_of_a_delta_is_seen() -> None:
     def delta(content: str, ids: list[int] | None) -> dict[str, Any]:
-        made = one_chunk(content)
+        made = chunk(piece(content))
         if ids is not None:
             log_probs = [-0.5] * len(ids)
             made["choices"][0]["delta"].update(
@@ -347,14 +322,14 @@ def test_a_hole_in_token_fields_of_a_delta_is_seen() -> None:
 
 def test_ids_of_chunks_stay_integers() -> None:
     parts = [np.array([4], np.int32), np.array([], float), np.array([5], np.uint64)]
-    merged = merge_stream([one_chunk("a", token_ids=part) for part in parts])
+    merged = merge_stream([chunk({**piece("a"), "token_ids": part}) for part in parts])
     assert merged["choices"][0]["token_ids"].dtype == np.int32
     assert merged["choices"][0]["token_ids"].tolist() == [4, 5]
 
 
 def test_two_tool_calls_without_an_index_are_refused() -> None:
     def call(id_: str) -> dict[str, Any]:
-        made = one_chunk("")
+        made = chunk(piece(""))
         made["choices"][0]["delta"]["tool_calls"] = [{"id": id_, "function": {"name": "f", "arguments": "1"}}]
         return made
 

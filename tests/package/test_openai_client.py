@@ -8,9 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.response import entries_from_response, read_response
-from tokenrecords.engines.stream import merge_stream
+from tokenrecords import detect_dialect, entries_from_response, merge_stream, read_response
 
 openai = pytest.importorskip("openai")
 

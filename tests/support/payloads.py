@@ -114,9 +114,23 @@ def tgi(**details: Any) -> dict[str, Any]:
     return {"generated_text": "ok", "details": {**own, **details}}
 
 
-def chunk(content: str | None = None, **choice: Any) -> dict[str, Any]:
+def piece(text: Any = None, ids: Any = None, index: Any = 0, **more: Any) -> dict[str, Any]:
+    """A choice of a chunk: its text, and its ids in both places."""
+    entries = None if ids is None else [{"token": f"token_id:{i}", "logprob": -float(i) / 8} for i in ids]
+    return {
+        "index": index,
+        "delta": {} if text is None else {"content": text},
+        "logprobs": None if entries is None else {"content": entries},
+        "token_ids": ids,
+        "finish_reason": None,
+        **more,
+    }
+
+
+def chunk(*choices: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A chunk of a chat's stream."""
-    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": content}, **choice}]}
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return {**head, "choices": list(choices), **more}
 
 
 def tokens_of(choice: ServedChoice) -> tuple[list[Any], list[Any], list[Any]]:

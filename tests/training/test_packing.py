@@ -72,6 +72,11 @@ def test_bins_are_filled_first_fit_decreasing() -> None:
     assert [len(chain(n)) for n in (3, 7)] == [3, 7]
 
 
+def test_each_chain_goes_into_the_first_bin_with_room() -> None:
+    # Best fit puts the 2 beside the two 4s, next, last and worst fit beside the third 4, and unsorted it is first.
+    assert lengths(pack_chains([chain(n) for n in (2, 4, 4, 4, 7)], max_tokens=10)) == [[7, 2], [4, 4], [4]]
+
+
 def test_no_bin_is_too_full_and_no_two_could_be_one() -> None:
     rng = np.random.default_rng(7)
     sizes = rng.integers(2, 60, 300)

@@ -1,0 +1,156 @@
+"""What the places of a payload hold: values of any kind, judged, and two places that speak of one field."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.holders import Array
+from support.payloads import TOKENS, log_prob_entry, native, native_chat, refused, tokens_of, vllm_chat, vllm_choice
+from tokenrecords import detect_dialect, read_response
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (True, "not a token id"),
+        (1.0, "not a token id"),
+        ("7", "not a token id"),
+        (None, "is null"),
+        (-9, "token ids must be non-negative, got -9"),
+        (2**64, "below 2**64"),
+        ([7], "not a token id"),
+    ],
+)
+@pytest.mark.parametrize("name", ["prompt_token_ids", "generation_token_ids"])
+def test_what_is_no_token_id(name, bad, why):
+    payload = native_chat(**{name: [1, bad]})
+    refused(payload, f"chat choice 0: {name}[1] is", why)
+
+
+@pytest.mark.parametrize("bad", ["12", {"a": 1}, 5, {1, 2}, b"12", np.ones((1, 2), dtype=int)])
+def test_fields_that_are_no_lists(bad):
+    for name in ("prompt_token_ids", "generation_token_ids", "generation_log_probs"):
+        payload = native_chat(**{name: bad})
+        refused(payload, f"chat choice 0: {name} (message.{name}) must be a list or an array")
+
+
+def test_large_ids_stay():
+    payload = native_chat(prompt_token_ids=[2**64 - 1, 0])
+    assert read_response(payload)[0].prompt_token_ids == [2**64 - 1, 0]
+
+
+def test_non_finite_log_probs():
+    payload = native_chat(generation_log_probs=["NaN", "-Infinity"])
+    [choice] = read_response(payload)
+    assert np.isnan(choice.generation_log_probs[0])
+    assert choice.generation_log_probs[1] == float("-inf")
+    held = [float("nan"), float("-inf")]
+    payload = native_chat(generation_log_probs=held)
+    assert read_response(payload)[0].generation_log_probs is held
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [("-0.5", "not a number"), (False, "not a number"), (None, "is null"), ([-0.5], "not a number")],
+)
+def test_what_is_no_log_prob(bad, why):
+    payload = native_chat(generation_log_probs=[-0.125, bad])
+    refused(payload, "chat choice 0: generation_log_probs[1] is", why)
+
+
+def test_lists_and_arrays_stay_what_they_are():
+    for convert in (list, np.array):
+        held = {name: convert(values) for name, values in native().items()}
+        [choice] = read_response({"choices": [{"message": {"content": "x", **held}}]})
+        for name, values in held.items():
+            assert getattr(choice, name) is values
+        [choice] = read_response({"object": "response", "output": [{"type": "message", **held}]})
+        assert choice.prompt_token_ids is held["prompt_token_ids"]
+
+
+def test_tensors_in_a_response_are_arrays() -> None:
+    ids, log_probs = np.array([1, 7], np.int32), np.array([-0.5], np.float32)
+    [choice] = read_response(
+        native_chat(generation_token_ids=[2], prompt_token_ids=Array(ids), generation_log_probs=Array(log_probs))
+    )
+    assert choice.prompt_token_ids is ids
+    assert choice.generation_log_probs is log_probs
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "generation_token_ids"])
+def test_arrays_that_hold_no_ids(name):
+    scores = native_chat(generation_log_probs=np.array([True, False]))
+    refused(scores, "generation_log_probs must be numbers, got ndarray of bool")
+    masked = np.ma.masked_array([1, 2], [True, False])
+    refused(native_chat(**{name: masked}), f"{name}: ", "masked array")
+    for array in (np.array([1.0, 2.0]), np.array([True, False])):
+        refused(
+            native_chat(**{name: array}),
+            f"{name} must be integers",
+        )
+    refused(
+        native_chat(**{name: np.array([1, -2])}),
+        f"{name}[1] is -2",
+    )
+
+
+def test_arrays_of_objects_and_bytes_in_a_response() -> None:
+    def payload(ids: Any) -> dict[str, Any]:
+        log_probs = [-0.5, -0.5]
+        fields = {"prompt_token_ids": [1], "generation_token_ids": ids, "generation_log_probs": log_probs}
+        return {"choices": [{"message": fields}]}
+
+    assert read_response(payload(np.array([41, 2], object)))[0].generation_token_ids == [41, 2]
+    with pytest.raises(ValueError, match=r"chat choice 0: generation_token_ids: .*bytes are not a token sequence"):
+        read_response(payload(memoryview(b"ab")))
+
+
+def test_prompt_ids_on_choice_and_payload():
+    assert len(read_response(vllm_chat(vllm_choice(prompt_token_ids=[1, 7])))) == 1
+    refused(
+        vllm_chat(vllm_choice(prompt_token_ids=[1, 8])),
+        "vllm-chat choice 0: prompt_token_ids and choices[].prompt_token_ids disagree at position 1",
+    )
+    refused(vllm_chat(vllm_choice(prompt_token_ids=[1])), "disagree at position 1")
+
+
+def test_native_and_engine_fields():
+    message = {"role": "assistant", "content": "ok", **native()}
+    agreeing = vllm_chat(vllm_choice(message=message))
+    assert detect_dialect(agreeing) == "chat"
+    assert tokens_of(read_response(agreeing)[0]) == TOKENS
+    message["generation_token_ids"] = [41, 3]
+    refused(agreeing, "chat choice 0: message.generation_token_ids and token_ids disagree at position 1")
+
+
+def test_routes_in_two_places():
+    message = {"content": "x", **native(routed_experts="AA")}
+    assert len(read_response({"choices": [{"message": message, "routed_experts": "AA"}]})) == 1
+    refused(
+        {"choices": [{"message": message, "routed_experts": "BB"}]},
+        "chat choice 0: message.routed_experts and routed_experts disagree",
+    )
+    message["routed_experts"] = np.zeros((1, 1, 1), dtype=int)
+    assert len(read_response({"choices": [{"message": message, "routed_experts": [[[0]]]}]})) == 1
+    refused({"choices": [{"message": message, "routed_experts": [[[1]]]}]}, "disagree")
+
+
+def test_log_probs_agree_at_float32_precision():
+    entries = [log_prob_entry("o", -0.1), log_prob_entry("k", -0.5)]
+    meta = {"output_token_logprobs": [[-0.10000000149011612, 41, None], [-0.5, 2, None]]}
+    choice = {"index": 0, "message": {"content": "ok"}, "prompt_token_ids": [1, 7], "meta_info": meta}
+    payload = {"object": "chat.completion", "choices": [{**choice, "logprobs": {"content": entries}}]}
+    assert read_response(payload)[0].generation_log_probs == [-0.10000000149011612, -0.5]
+    entries[0]["logprob"] = -0.1001
+    refused(payload, "sglang-chat choice 0", "disagree at position 0")
+
+
+def test_arrays_in_two_places():
+    payload = vllm_chat(vllm_choice(token_ids=np.array([41, 2], dtype=np.uint32)), prompt_token_ids=np.array([1, 7]))
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+    payload["choices"][0]["prompt_token_ids"] = [1, 8]
+    refused(payload, "disagree at position 1")
+    payload["choices"][0]["prompt_token_ids"] = np.array([1, 7, 8])
+    refused(payload, "disagree at position 2")
+    payload["choices"][0].update(prompt_token_ids=None, token_ids=np.array([41, 3]))
+    refused(payload, "disagree at position 1")
