@@ -55,7 +55,7 @@ def lint(session: nox.Session) -> None:
     clippy = ("clippy", "--quiet", "--all-targets")
     cargo(session, *clippy, "--no-default-features", "--", "-D", "warnings")
     cargo(session, *clippy, "--all-features", "--", "-D", "warnings")
-    free_threaded = str(HERE / ".ci" / "free-threaded.cfg")
+    free_threaded = str(HERE / ".ci" / "free-threaded.cfg")  # described to PyO3's build, to compile for it without it
     cargo(session, *clippy, "--all-features", "--", "-D", "warnings", PYO3_CONFIG_FILE=free_threaded)
 
 
