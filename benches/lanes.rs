@@ -6,8 +6,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::hint::black_box;
-use tokenrecords::digest::digest;
-use tokenrecords::lanes::digest_many;
+use tokenrecords::digest::{digest, digest_many};
 use tokenrecords::source::Source;
 
 /// Ids that nobody else writes to.

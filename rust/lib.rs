@@ -63,13 +63,12 @@
 #![deny(unsafe_code, missing_docs)]
 
 pub mod digest;
-pub mod ints;
+pub mod dtype;
 pub mod json;
-pub mod lanes;
 pub mod prefixes;
+mod sha256;
 pub mod source;
 pub mod wire;
-mod words;
 
 #[cfg(test)]
 mod testing;

@@ -1,7 +1,41 @@
-//! Which of many sequences start a given one.
+//! Does one sequence stand in another, and which of many sequences start a given one?
 
 use crate::source::{CHUNK, Source};
 use std::collections::HashMap;
+
+/// Which of two sources a comparison could not read, with that source's own error.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Side<A, B> {
+    /// The whole sequence.
+    Whole(A),
+    /// The piece that is looked for in it.
+    Piece(B),
+}
+
+/// True if `piece` stands in `whole` at position `at`.
+///
+/// # Errors
+/// The first element on either side that is no token id, up to the first difference.
+pub fn stands_at<A, B>(whole: &A, at: usize, piece: &B) -> Result<bool, Side<A::Error, B::Error>>
+where
+    A: Source + ?Sized,
+    B: Source + ?Sized,
+{
+    let len = piece.len();
+    if at.checked_add(len).is_none_or(|end| end > whole.len()) {
+        return Ok(false);
+    }
+    let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
+    for start in (0..len).step_by(CHUNK) {
+        let n = CHUNK.min(len - start);
+        whole.read(at + start, &mut left[..n]).map_err(Side::Whole)?;
+        piece.read(start, &mut right[..n]).map_err(Side::Piece)?;
+        if left[..n] != right[..n] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// Many sequences, to be found as prefixes of others.
 ///
@@ -84,6 +118,7 @@ impl Fingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Ids;
 
     fn index(sequences: &[&[u64]]) -> PrefixIndex {
         PrefixIndex::new(sequences.iter().map(|ids| Some((ids.len(), fingerprint(*ids).unwrap()))))
@@ -129,5 +164,24 @@ mod tests {
         let keys = [None, Some((2, fingerprint([5, 5].as_slice()).unwrap())), Some((3, 0))];
         assert_eq!(PrefixIndex::new(keys).longest(&EndsBadly, usize::MAX), [1]);
         assert_eq!(PrefixIndex::new([]).longest(&EndsBadly, usize::MAX), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn a_piece_is_found_only_at_its_place() {
+        let whole: Vec<u64> = (0..1_000).collect();
+        for (at, piece) in [(0, 0..1_000), (1, 1..1_000), (999, 999..1_000), (1_000, 0..0), (3, 3..300)] {
+            let piece: Vec<u64> = piece.collect();
+            assert_eq!(stands_at(whole.as_slice(), at, piece.as_slice()), Ok(true));
+            assert_eq!(stands_at(whole.as_slice(), at + 1, piece.as_slice()), Ok(false));
+        }
+        let mut other = whole.clone();
+        for changed in [0, 127, 128, 999] {
+            other[changed] += 1;
+            assert_eq!(stands_at(whole.as_slice(), 0, other.as_slice()), Ok(false));
+            other[changed] -= 1;
+        }
+        assert_eq!(stands_at(whole.as_slice(), usize::MAX, whole.as_slice()), Ok(false));
+        assert_eq!(stands_at(&Ids(vec![-9]), 0, [1].as_slice()), Err(Side::Whole(-9)));
+        assert_eq!(stands_at([1, 2].as_slice(), 0, &Ids(vec![1, -9])), Err(Side::Piece(-9)));
     }
 }

@@ -40,6 +40,20 @@ impl Source for [u64] {
     }
 }
 
+impl<S: Source + ?Sized> Source for &S {
+    type Error = S::Error;
+
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+    #[inline(always)]
+    fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Self::Error> {
+        (**self).read(at, out)
+    }
+}
+
 /// Several sources, one after the other, as one sequence.
 pub struct Parts<'a, S>(pub &'a [S]);
 
@@ -73,40 +87,6 @@ impl<S: Source> Source for Parts<'_, S> {
 
 /// How many ids are read at a time where nothing else sets the pace: their words stay in the first-level cache.
 pub(crate) const CHUNK: usize = 128;
-
-/// Which of two sources a comparison could not read, with that source's own error.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Side<A, B> {
-    /// The whole sequence.
-    Whole(A),
-    /// The piece that is looked for in it.
-    Piece(B),
-}
-
-/// True if `piece` stands in `whole` at position `at`.
-///
-/// # Errors
-/// The first element on either side that is no token id, up to the first difference.
-pub fn stands_at<A, B>(whole: &A, at: usize, piece: &B) -> Result<bool, Side<A::Error, B::Error>>
-where
-    A: Source + ?Sized,
-    B: Source + ?Sized,
-{
-    let len = piece.len();
-    if at.checked_add(len).is_none_or(|end| end > whole.len()) {
-        return Ok(false);
-    }
-    let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
-    for start in (0..len).step_by(CHUNK) {
-        let n = CHUNK.min(len - start);
-        whole.read(at + start, &mut left[..n]).map_err(Side::Whole)?;
-        piece.read(start, &mut right[..n]).map_err(Side::Piece)?;
-        if left[..n] != right[..n] {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
 
 #[cfg(test)]
 mod tests {
@@ -161,24 +141,5 @@ mod tests {
     fn an_error_names_its_part() {
         assert_eq!(all(&Parts(&[Bad, Bad])), Err((0, "bad")));
         assert_eq!(Parts(&[Bad, Bad]).read(2, &mut [0]), Err((1, "bad")));
-    }
-
-    #[test]
-    fn a_piece_is_found_only_at_its_place() {
-        let whole: Vec<u64> = (0..1_000).collect();
-        for (at, piece) in [(0, 0..1_000), (1, 1..1_000), (999, 999..1_000), (1_000, 0..0), (3, 3..300)] {
-            let piece: Vec<u64> = piece.collect();
-            assert_eq!(stands_at(whole.as_slice(), at, piece.as_slice()), Ok(true));
-            assert_eq!(stands_at(whole.as_slice(), at + 1, piece.as_slice()), Ok(false));
-        }
-        let mut other = whole.clone();
-        for changed in [0, 127, 128, 999] {
-            other[changed] += 1;
-            assert_eq!(stands_at(whole.as_slice(), 0, other.as_slice()), Ok(false));
-            other[changed] -= 1;
-        }
-        assert_eq!(stands_at(whole.as_slice(), usize::MAX, whole.as_slice()), Ok(false));
-        assert_eq!(stands_at(&Bad, 0, [1].as_slice()), Err(Side::Whole("bad")));
-        assert_eq!(stands_at([1, 2].as_slice(), 0, &Bad), Err(Side::Piece("bad")));
     }
 }

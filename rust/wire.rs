@@ -35,7 +35,7 @@ pub fn encoded_len(n: usize) -> Option<usize> {
 ///
 /// # Panics
 /// If `out` has another length.
-#[allow(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+#[expect(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
 #[inline(always)]
 pub fn encode<S: Source + ?Sized>(source: &S, out: &mut [u8]) -> Result<(), S::Error> {
     let len = source.len();

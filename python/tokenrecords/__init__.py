@@ -7,8 +7,9 @@ import warnings
 
 from tokenrecords._core import DEBUG as _DEBUG
 from tokenrecords._core import __version__, compute_digests
+from tokenrecords.capture.entries import entries_from_response
 from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.response import ServedChoice, entries_from_response, read_response
+from tokenrecords.engines.response import ServedChoice, read_response
 from tokenrecords.engines.stream import merge_stream
 from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl

@@ -1,7 +1,7 @@
 //! Token ids: the narrowest integers that hold a whole array.
 
 use super::array::{Item, read_array, trim};
-use super::short_ids;
+use super::backend::Backend;
 
 /// Token ids in the narrowest of three widths that holds them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Ids {
 ///
 /// A wider type is rare, so it is tried only once the narrower one has failed.
 pub(crate) fn read_ids(line: &[u8], open: usize) -> Option<(Ids, usize)> {
-    if let Some((ids, close)) = short_ids::read(line, open) {
+    if let Some((ids, close)) = Backend::detect().read_short_ids(line, open) {
         return Some((Ids::I32(ids), close));
     }
     if let Some((ids, close)) = read_array(line, open) {

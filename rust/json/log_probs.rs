@@ -139,8 +139,10 @@ mod tests {
 
     #[test]
     fn reads_integers_as_python_does() {
-        for (text, want) in [("0", 0.0), ("-0", 0.0), ("-7", -7.0), ("16777219", 16_777_219.0)] {
-            same(text, want, want as f32);
+        for (text, want, narrow) in
+            [("0", 0.0, 0.0), ("-0", 0.0, 0.0), ("-7", -7.0, -7.0), ("16777219", 16_777_219.0, 16_777_220.0)]
+        {
+            same(text, want, narrow);
         }
         assert_eq!(one::<f64>("999999999999999999"), Some(1e18));
         assert_eq!(one::<f64>("1000000000000000000"), None);
@@ -214,7 +216,8 @@ mod tests {
     fn rounds_once_for_the_narrow_type() {
         // Just above half-way between two f32, and on it once rounded to f64.
         let text = "1.00000005960464477540";
-        assert_eq!((text.parse::<f64>().unwrap() as f32).to_bits(), 1_f32.to_bits());
+        let half_way = 1.0 + f64::from(f32::EPSILON) / 2.0;
+        assert_eq!(text.parse().map(f64::to_bits), Ok(half_way.to_bits()));
         assert_eq!(one::<f32>(text), Some(1.000_000_1));
     }
 }

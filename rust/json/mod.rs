@@ -6,25 +6,22 @@
 //! the whole line, while here one pass finds the three arrays, reads their numbers by words of eight digits and hands the
 //! rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by `zmij`,
 //! whose shortest form is the one that orjson writes.
-// Narrowing casts take the low bits of a word on purpose, or a value that was checked.
-// Bitwise operators on booleans spare branches that are hard to foresee.
-// What is compiled for AVX2 as well must be inlined there; else it would be compiled without.
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::needless_bitwise_bool,
-    clippy::inline_always
-)]
 
 mod array;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod backend;
 mod ids;
+mod int_text;
 mod log_probs;
-pub mod scan;
+mod scan;
 mod short_ids;
 mod swar;
-pub mod text;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+mod text;
 
+pub use backend::push_ints;
 pub use ids::Ids;
+pub use int_text::Int;
 pub use log_probs::LogProb;
+pub use scan::{Scanned, scan_record};
+pub use text::{push_float, push_floats, push_string};

@@ -16,7 +16,7 @@ pub(crate) fn no_digits(word: u64) -> u64 {
 ///
 /// Of eight digits the number is of no use, for there may be more before the word.
 #[inline]
-pub(crate) fn last_number(word: u64) -> (u64, bool) {
+pub(crate) fn last_number(word: u64) -> (i32, bool) {
     let others = no_digits(word);
     // As many as there are bits of digits, for these flags are the top bits of bytes.
     let bits = others.leading_zeros();
@@ -25,11 +25,11 @@ pub(crate) fn last_number(word: u64) -> (u64, bool) {
 }
 
 /// The number that eight digits (0..=9 each, the first one lowest) spell.
-fn number(digits: u64) -> u64 {
+fn number(digits: u64) -> i32 {
     // Each step adds up neighbours: to two digits, to four, to eight.
     let twos = (digits.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (twos.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
-    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
+    (fours.wrapping_mul(1 + (10_000 << 32)) >> 32) as i32
 }
 
 /// The decimal text of a number below 10**7 with a comma behind it, the first byte lowest, and how many bytes that is.
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn reads_the_digits_at_the_end() {
         for before in 0..=u8::MAX {
-            for n in [0_u64, 1, 9, 10, 305, 4_000, 65_536, 999_999, 1_234_567, 9_000_009] {
+            for n in [0, 1, 9, 10, 305, 4_000, 65_536, 999_999, 1_234_567, 9_000_009] {
                 let text = [[before; 8].as_slice(), n.to_string().as_bytes()].concat();
                 let word = u64::from_le_bytes(*text.last_chunk().unwrap());
                 let (number, short) = last_number(word);
@@ -99,7 +99,7 @@ mod tests {
     fn writes_up_to_seven_digits() {
         for n in (0..20_000).chain((0..10_000_000).step_by(997)).chain([9_999_999, 1_000_000, 999_999]) {
             let (text, length) = decimal(n);
-            assert_eq!(text.to_le_bytes()[..length as usize], *format!("{n},").as_bytes());
+            assert_eq!(text.to_le_bytes()[..usize::try_from(length).unwrap()], *format!("{n},").as_bytes());
         }
     }
 

@@ -1,59 +1,80 @@
-//! Token ids in the memory of a numpy array. Unsafe: this file reads that memory.
-#![allow(unsafe_code)]
+//! Token ids in the memory of a numpy array.
+//!
+//! A view reads that memory by address, without the GIL, while another thread may write to it: the race is real. In the
+//! rules of Rust's memory model such a race is undefined; what is done about it is all that can be done at full speed.
+//! Each element is loaded once, as bytes that are a value whatever they are, into words of our own; these are checked and
+//! used, never the array again. So a race can change only which ids were read, as it can for any code without a lock.
+//!
+//! The memory itself stays where it is for as long as the view holds its reference to the array:
+//!
+//! - numpy frees it when the array dies, or the last view on it, whose `base` the array then is.
+//! - `ndarray.resize` moves it, and refuses to where it counts a reference besides the caller's. (On Python 3.14, numpy
+//!   before 2.4 misses one.)
+//! - Setting `shape`, `strides` or `dtype` changes what the array says of its memory, which was read when the view was
+//!   made; `setflags`, `sort` and `byteswap` move nothing. `data` cannot be set in numpy 2.
+//! - An array over another object's memory (a buffer, a tensor) keeps that object, which keeps the memory as it promised.
+//!
+//! Two calls remain that free memory under any reference, numpy's own views included: `resize(refcheck=False)`, whose
+//! caller vouches that nobody else uses the array, and `__setstate__`, which is for unpickling. Who calls one of these on
+//! an array while it is read here reads freed memory, as with every other reader of numpy arrays.
+#![expect(unsafe_code, reason = "reads the memory of numpy arrays")]
 
-use crate::ints::{Kind, Negative, Visitor, Width};
+use crate::dtype::{Dtype, Negative, Visitor, Width};
 use crate::source::Source;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::hint::black_box;
 
-/// A one-dimensional array of integers, by its address.
-///
-/// It does not keep the array alive: whoever makes one keeps a reference to the array for longer.
-#[derive(Clone)]
+/// A one-dimensional array of integers, and where its elements are.
 pub struct ArrayView {
+    /// Keeps the memory that `data` points to.
+    array: Py<PyUntypedArray>,
+    /// The first element.
     data: *const u8,
+    /// The number of elements.
     len: usize,
     /// Bytes from one element to the next; zero and negative for broadcast and reversed views.
     stride: isize,
-    kind: Kind,
+    /// What an element is stored as.
+    dtype: Dtype,
 }
 
-// SAFETY: the view only reads, by plain address, and memory that another thread writes to meanwhile is copied
-// before anything depends on its value (see `read_words`).
+// SAFETY: only `data` is not `Send` by itself. It points to memory that `array` keeps, whichever thread the view is in and
+// whichever drops it: a `Py` may be dropped anywhere.
 unsafe impl Send for ArrayView {}
-// SAFETY: as above.
+// SAFETY: nothing changes the view, and it only reads the memory: threads that share it race with each other no more than
+// with whoever writes to the array. The head of this file says what such a race can do.
 unsafe impl Sync for ArrayView {}
 
 impl ArrayView {
     /// A view of `array`, or `None` where it is not one-dimensional or holds no integers.
     pub fn new(array: &Bound<'_, PyUntypedArray>) -> Option<Self> {
         let (&[len], &[stride]) = (array.shape(), array.strides()) else { return None };
-        let dtype = array.dtype();
-        let signed = match dtype.kind() {
+        let descr = array.dtype();
+        let signed = match descr.kind() {
             b'i' => true,
             b'u' => false,
             _ => return None,
         };
-        let kind =
-            Kind { width: Width::new(dtype.itemsize())?, signed, swapped: dtype.is_native_byteorder() == Some(false) };
-        // SAFETY: `array` is a live ndarray, so the pointer to its struct is valid.
+        let dtype =
+            Dtype { width: Width::new(descr.itemsize())?, signed, swapped: descr.is_native_byteorder() == Some(false) };
+        // SAFETY: `array` is a live ndarray, so that the pointer to its struct is valid.
         let data = unsafe { (*array.as_array_ptr()).fields.data };
-        Some(Self { data: data.cast_const().cast(), len, stride, kind })
+        Some(Self { array: array.clone().unbind(), data: data.cast_const().cast(), len, stride, dtype })
     }
 
     /// The ids from `start` to before `end`, as far as there are any.
-    pub fn piece(self, start: usize, end: usize) -> Self {
+    pub fn piece(&self, py: Python<'_>, start: usize, end: usize) -> Self {
         let end = end.min(self.len);
         let start = start.min(end);
         // An address that is never read where the piece is empty, hence the wrapping arithmetic.
         let data = self.data.wrapping_offset(start.cast_signed().wrapping_mul(self.stride));
-        Self { data, len: end - start, ..self }
+        Self { array: self.array.clone_ref(py), data, len: end - start, stride: self.stride, dtype: self.dtype }
     }
 
     /// True if the dtype has a sign.
     pub fn is_signed(&self) -> bool {
-        self.kind.signed
+        self.dtype.signed
     }
 
     /// Writes the integers from `at` on to `out`, a negative one as its two's complement; gives their bitwise or.
@@ -61,9 +82,9 @@ impl ArrayView {
     #[inline(always)]
     pub fn read_words(&self, at: usize, out: &mut [u64]) -> u64 {
         assert!(at.checked_add(out.len()).is_some_and(|end| end <= self.len), "read past the end of the array");
-        self.kind.visit(Reading { array: self, at, out: &mut *out });
-        // Another thread may write to the array while the GIL is released. Behind this line the compiler can't know any
-        // more that `out` equals what it read from the array, so that it can't read the array a second time.
+        self.dtype.visit(Reading { array: self, at, out: &mut *out });
+        // Behind this line the compiler can't know any more that `out` equals what was read from the array, so that it
+        // won't read the array a second time. (`black_box` is a hint by its docs; the compiler in use takes it.)
         black_box(out).iter().fold(0, |seen, word| seen | word)
     }
 }
@@ -81,19 +102,22 @@ impl Visitor for Reading<'_> {
     #[inline(always)]
     fn visit<const N: usize>(self, widen: impl Fn([u8; N]) -> u64) {
         let stride = self.array.stride;
-        // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, whatever its sign; `at` is the index of
-        // one, or `len`.
-        let from = unsafe { self.array.data.offset(self.at.cast_signed() * stride) };
+        // An address that is never read where `out` is empty, hence the wrapping arithmetic.
+        let from = self.array.data.wrapping_offset(self.at.cast_signed().wrapping_mul(stride));
+        // The usual stride apart: with it known when compiling, the loop becomes vector code.
         if stride == N.cast_signed() {
-            // The usual case apart: with the stride known when compiling, the loop becomes vector code.
             for (i, word) in self.out.iter_mut().enumerate() {
-                // SAFETY: as above, element `at + i` is in the array. It may have any alignment, as bytes do.
-                *word = widen(unsafe { *from.cast::<[u8; N]>().add(i) });
+                // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, and `at + i` is below `len`.
+                let element = unsafe { from.cast::<[u8; N]>().add(i) };
+                // SAFETY: as above. The element may have any alignment, as bytes do, and any bytes are a value.
+                *word = widen(unsafe { *element });
             }
         } else {
             for (i, word) in self.out.iter_mut().enumerate() {
+                // SAFETY: as above, whatever the sign of `stride`.
+                let element = unsafe { from.offset(i.cast_signed() * stride) };
                 // SAFETY: as above.
-                *word = widen(unsafe { *from.offset(i.cast_signed() * stride).cast() });
+                *word = widen(unsafe { *element.cast::<[u8; N]>() });
             }
         }
     }
@@ -111,7 +135,7 @@ impl Source for ArrayView {
     fn read(&self, at: usize, out: &mut [u64]) -> Result<(), Negative> {
         let seen = self.read_words(at, out);
         // Sign extension carries the sign of every narrower element to bit 63, so one test serves them all.
-        if self.kind.signed && seen.cast_signed() < 0 {
+        if self.dtype.signed && seen.cast_signed() < 0 {
             return Err(Negative::first(at, out));
         }
         Ok(())

@@ -4,16 +4,15 @@ use super::array::ArrayView;
 use super::errors::{self, Name, no_stop};
 use super::items;
 use super::tokens::{Tokens, is_set};
-use crate::digest::Hash;
-use crate::ints::Negative;
-use crate::lanes::{Stopped, digest_many};
+use crate::digest::{Hash, Stopped, digest_many};
+use crate::dtype::Negative;
 use crate::source::Source;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, available_parallelism};
+use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
 /// The weight of a window: it bounds the memory for ids copied from lists, and for arrays that an iterator makes, and is
@@ -86,7 +85,7 @@ pub fn of_iterable(sequences: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec
     })?;
     for (place, object) in iterator.enumerate() {
         // Of several faults the first in order is reported: those before this one are looked for before its error.
-        let added = object.and_then(|object| batch.add(&Tokens::new(Name::Sequence(place), &object)?));
+        let added = object.and_then(|object| batch.add(Tokens::new(Name::Sequence(place), &object)?));
         if let Err(error) = added {
             batch.flush()?;
             return Err(error);
@@ -102,7 +101,7 @@ pub fn of_pieces(flat: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>, threads: u
     let bounds = bounds(&Tokens::new(Name::Argument("offsets"), offsets)?, flat.len())?;
     let mut batch = Batch::new(py, threads);
     for (place, ends) in bounds.windows(2).enumerate() {
-        if let Err(error) = batch.add(&flat.clone().piece(ends[0], ends[1]).named(Name::Sequence(place))) {
+        if let Err(error) = batch.add(flat.piece(py, ends[0], ends[1]).named(Name::Sequence(place))) {
             batch.flush()?;
             return Err(error);
         }
@@ -164,8 +163,8 @@ struct Batch<'py> {
     py: Python<'py>,
     threads: usize,
     window: Vec<Item>,
-    /// The arrays that the window's views read.
-    owners: Vec<Bound<'py, PyAny>>,
+    /// True if the window holds copied ids alone.
+    copied: bool,
     weight: usize,
     hashes: Vec<Hash>,
     /// The window before this one, while another thread hashes it.
@@ -179,17 +178,22 @@ struct Behind {
 }
 
 impl Behind {
-    fn new(window: Vec<Item>, threads: usize) -> Self {
+    /// Hands the window over, or back where no thread can be started.
+    fn new(window: Vec<Item>, threads: usize) -> Result<Self, Vec<Item>> {
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, hashes) = mpsc::channel();
-        let flag = Arc::clone(&abandoned);
-        thread::spawn(move || {
-            if let Ok(new) = digest_many(&window, threads, &|| !flag.load(Ordering::Relaxed)) {
+        let window = Arc::new(window);
+        let (theirs, flag) = (Arc::clone(&window), Arc::clone(&abandoned));
+        let work = move || {
+            if let Ok(new) = digest_many(&theirs, threads, &|| !flag.load(Ordering::Relaxed)) {
                 // Nobody may be there to receive it any more.
                 _ = sender.send(new);
             }
-        });
-        Self { hashes, abandoned }
+        };
+        match Builder::new().spawn(work) {
+            Ok(_) => Ok(Self { hashes, abandoned }),
+            Err(_) => Err(Arc::into_inner(window).expect("the work that was not begun is gone")),
+        }
     }
 }
 
@@ -201,26 +205,30 @@ impl Drop for Behind {
 
 impl<'py> Batch<'py> {
     fn new(py: Python<'py>, threads: usize) -> Self {
-        Self { py, threads, window: Vec::new(), owners: Vec::new(), weight: 0, hashes: Vec::new(), behind: None }
+        Self { py, threads, window: Vec::new(), copied: true, weight: 0, hashes: Vec::new(), behind: None }
     }
 
-    fn add(&mut self, tokens: &Tokens<'py, '_>) -> PyResult<()> {
+    fn add(&mut self, tokens: Tokens<'py, '_>) -> PyResult<()> {
         // An empty sequence weighs something too: an endless iterator of them must not fill the memory.
-        if let Some((view, owner)) = tokens.view_and_owner() {
-            self.window.push(Item::View(view.clone()));
-            self.owners.push(owner.clone().into_any());
-            self.weight += tokens.len() + COPIED;
-        } else {
-            self.window.push(copied(tokens)?);
-            self.weight += COPIED * (tokens.len() + 1);
+        match tokens.into_view() {
+            Ok(view) => {
+                self.weight += view.len() + COPIED;
+                self.window.push(Item::View(view));
+                self.copied = false;
+            }
+            Err(tokens) => {
+                self.window.push(copied(&tokens)?);
+                self.weight += COPIED * (tokens.len() + 1);
+            }
         }
         if self.weight >= WINDOW {
             self.flush()?;
-        } else if self.threads > 1 && self.owners.is_empty() && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1
-        {
+        } else if self.threads > 1 && self.copied && self.weight >= BEHIND.0 && self.window.len() >= BEHIND.1 {
             self.collect()?;
-            self.behind = Some(Behind::new(std::mem::take(&mut self.window), self.threads - 1));
-            self.weight = 0;
+            match Behind::new(std::mem::take(&mut self.window), self.threads - 1) {
+                Ok(behind) => (self.behind, self.weight) = (Some(behind), 0),
+                Err(window) => self.window = window,
+            }
         }
         Ok(())
     }
@@ -265,8 +273,7 @@ impl<'py> Batch<'py> {
                 return Err(interrupt.into_inner().expect("only this thread locked it").expect("it cancelled"));
             }
         }
-        (self.weight, self.window) = (0, Vec::new());
-        self.owners.clear();
+        (self.weight, self.window, self.copied) = (0, Vec::new(), true);
         Ok(())
     }
 

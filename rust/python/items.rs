@@ -1,7 +1,8 @@
-//! The items of Python lists and tuples. Unsafe: this file reads borrowed items and the inline digit of small ints.
-#![allow(unsafe_code)]
+//! The items of Python lists and tuples.
+#![expect(unsafe_code, reason = "borrows items, and fills a list that is not complete")]
 
 use super::errors::{self, Name};
+use super::small_int::small_int;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -38,8 +39,7 @@ fn to_id(name: Name<'_>, index: usize, item: &Bound<'_, PyAny>) -> PyResult<u64>
     }
     let int = match item.cast::<PyInt>() {
         Ok(int) => int.clone().into_any(),
-        // SAFETY: `item` is a live object, and the result is a new reference or null with an exception set.
-        Err(_) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(item.as_ptr())) }.map_err(|error| {
+        Err(_) => index_of(item).map_err(|error| {
             if error.is_instance_of::<PyTypeError>(py) {
                 return errors::because(py, errors::not_an_integer(name, index, item), error);
             }
@@ -55,6 +55,14 @@ fn to_id(name: Name<'_>, index: usize, item: &Bound<'_, PyAny>) -> PyResult<u64>
             errors::too_large(name, index, &int)
         }
     })
+}
+
+/// The int that the object's `__index__` gives.
+fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the object is alive and the thread attached.
+    let int = unsafe { ffi::PyNumber_Index(object.as_ptr()) };
+    // SAFETY: it is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), int) }
 }
 
 /// `value` copied to a new list if it is an exact list of exact ints.
@@ -87,44 +95,59 @@ pub fn small_ints(value: &Bound<'_, PyAny>) -> Option<Vec<i32>> {
 /// Type and reference count of an item stand side by side, so that both are touched in one pass.
 #[cfg(not(Py_GIL_DISABLED))]
 fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -> Option<Bound<'py, PyList>> {
-    let len = list.len().cast_signed();
-    // SAFETY: the thread is attached and runs no Python code before the copy is full, so that the list keeps its length
-    // and its items, and nobody sees the copy. Each item is a live object; the copy gets a reference of its own. A copy
-    // that is given up has null for the items that are not there yet, which its deallocation allows.
-    unsafe {
-        let copy = Bound::from_owned_ptr_or_opt(list.py(), ffi::PyList_New(len))?.cast_into_unchecked::<PyList>();
-        for index in 0..len {
-            if index + AHEAD < len {
-                prefetch(ffi::PyList_GET_ITEM(list.as_ptr(), index + AHEAD));
-            }
-            let item = ffi::PyList_GET_ITEM(list.as_ptr(), index);
-            if ffi::Py_TYPE(item) != wanted {
-                return None;
-            }
-            ffi::Py_INCREF(item);
-            ffi::PyList_SET_ITEM(copy.as_ptr(), index, item);
+    // No Python code runs before the copy is full, so that the list keeps its length and its items, and nobody sees the
+    // copy. One that is given up has null for the items that are not there yet, which its deallocation allows.
+    let len = list.len();
+    // SAFETY: the thread is attached.
+    let copy = unsafe { ffi::PyList_New(len.cast_signed()) };
+    // SAFETY: it is a new reference, or null.
+    let copy = unsafe { Bound::from_owned_ptr_or_opt(list.py(), copy) }?;
+    for index in 0..len {
+        // SAFETY: the list has `len` items, and no Python code runs before the next one.
+        let item = unsafe { borrowed_item(list, index, len) };
+        if item.get_type_ptr() != wanted {
+            return None;
         }
-        Some(copy)
+        // SAFETY: the copy is a list of `len` items with null at `index`, and takes the reference that it is given.
+        unsafe { ffi::PyList_SET_ITEM(copy.as_ptr(), index.cast_signed(), item.to_owned().into_ptr()) };
     }
+    // SAFETY: it was made as a list.
+    Some(unsafe { copy.cast_into_unchecked() })
 }
 
 /// The copy is checked, not the original, which another thread may change.
 #[cfg(Py_GIL_DISABLED)]
 fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -> Option<Bound<'py, PyList>> {
     let copy = list.get_slice(0, usize::MAX);
-    (0..copy.len())
-        // SAFETY: nobody else knows the new list, so that its length stays and it keeps its items alive.
-        .all(|index| unsafe { ffi::Py_TYPE(ffi::PyList_GET_ITEM(copy.as_ptr(), index.cast_signed())) == wanted })
+    let len = copy.len();
+    (0..len)
+        // SAFETY: nobody else knows the copy, so that it keeps its length and its items.
+        .all(|index| unsafe { borrowed_item(&copy, index, len) }.get_type_ptr() == wanted)
         .then_some(copy)
+}
+
+/// Item `index` of a list of `len` items, without a reference of its own; the item [`AHEAD`] of it is fetched.
+///
+/// # Safety
+/// The list has `len` items, `index` is below that, and the result is used before any other code can take the item out of
+/// the list: before Python code runs, and with the GIL or where no other thread knows the list.
+#[inline]
+unsafe fn borrowed_item<'a, 'py>(list: &'a Bound<'py, PyList>, index: usize, len: usize) -> Borrowed<'a, 'py, PyAny> {
+    if index + AHEAD < len {
+        // SAFETY: the list has such an item.
+        prefetch(unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), (index + AHEAD).cast_signed()) });
+    }
+    // SAFETY: as above.
+    let item = unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), index.cast_signed()) };
+    // SAFETY: the list keeps the item for as long as the caller uses it.
+    unsafe { Borrowed::from_ptr(list.py(), item) }
 }
 
 /// How many items ahead of the one that is read the processor is told of. The items of a long list lie anywhere in
 /// memory, and waiting for each in turn takes longer than all else.
-#[cfg(not(Py_GIL_DISABLED))]
-const AHEAD: isize = 48;
+const AHEAD: usize = 48;
 
 /// Tells the processor that an object will be read.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline]
 fn prefetch(object: *mut ffi::PyObject) {
     #[cfg(target_arch = "x86_64")]
@@ -152,22 +175,15 @@ impl<'py> Items<'py> for Bound<'py, PyList> {
 
     #[inline]
     fn small_int(&self, index: usize) -> Option<i64> {
-        #[cfg(Py_GIL_DISABLED)]
-        // Another thread may replace the item meanwhile, so that a reference of our own is needed.
-        return small_int(self.get_item(index).ok()?.as_borrowed());
         #[cfg(not(Py_GIL_DISABLED))]
-        // SAFETY: the thread is attached and runs no Python code between the test of the length and the read of the
-        // digit, so the list keeps its length and its item.
-        unsafe {
-            let len = ffi::PyList_GET_SIZE(self.as_ptr());
-            if index.cast_signed() >= len {
-                return None;
-            }
-            if index.cast_signed() + AHEAD < len {
-                prefetch(ffi::PyList_GET_ITEM(self.as_ptr(), index.cast_signed() + AHEAD));
-            }
-            small_int(Borrowed::from_ptr(self.py(), ffi::PyList_GET_ITEM(self.as_ptr(), index.cast_signed())))
+        {
+            let len = self.len();
+            // SAFETY: the length was just asked for, and no Python code runs until the digit is read.
+            (index < len).then(|| unsafe { borrowed_item(self, index, len) }).and_then(small_int)
         }
+        // Another thread may replace the item meanwhile, so that a reference of our own is needed.
+        #[cfg(Py_GIL_DISABLED)]
+        small_int(self.get_item(index).ok()?.as_borrowed())
     }
 }
 
@@ -180,57 +196,4 @@ impl<'py> Items<'py> for Bound<'py, PyTuple> {
     fn small_int(&self, index: usize) -> Option<i64> {
         small_int(self.get_borrowed_item(index).ok()?)
     }
-}
-
-/// The value of `item` if it is an exact int of at most one 30-bit digit, as every token id in use is.
-#[inline]
-#[cfg(all(Py_3_12, not(Py_3_16), not(PyPy), not(GraalPy)))]
-fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
-    /// A `PyLongObject` of `CPython` 3.12 to 3.15 (`Include/cpython/longintrepr.h`).
-    #[repr(C)]
-    struct Long {
-        object: ffi::PyObject,
-        /// Number of digits above three bits of flags; the low two of these are the sign: 0 plus, 1 zero, 2 minus.
-        tag: usize,
-        digit: [u32; 1],
-    }
-    if !item.is_exact_instance_of::<PyInt>() {
-        return None;
-    }
-    // SAFETY: an exact int of these versions has this layout, and it always has one digit; ints are immutable.
-    let (tag, digit) = unsafe {
-        let long = item.as_ptr().cast::<Long>();
-        ((*long).tag, (&raw const (*long).digit).cast::<u32>().read())
-    };
-    // Fewer than two digits, and the tag's sign turned to 1, 0 or -1.
-    (tag < 2 << 3).then(|| i64::from(digit) * (1 - (tag & 3) as i64))
-}
-
-/// The value of `item` if it is an exact int of at most one 30-bit digit, as every token id in use is.
-#[inline]
-#[cfg(all(not(Py_3_12), not(PyPy), not(GraalPy)))]
-fn small_int(item: Borrowed<'_, '_, PyAny>) -> Option<i64> {
-    /// The `_longobject` of `CPython` 3.11 (`Include/cpython/longintrepr.h`).
-    #[repr(C)]
-    struct Long {
-        object: ffi::PyVarObject,
-        digit: [u32; 1],
-    }
-    if !item.is_exact_instance_of::<PyInt>() {
-        return None;
-    }
-    // SAFETY: an exact int of this version has this layout: `ob_size` counts the digits, negative for a negative int,
-    // and one digit is always allocated; ints are immutable.
-    let (digits, digit) = unsafe {
-        let long = item.as_ptr().cast::<Long>();
-        ((*long).object.ob_size, (&raw const (*long).digit).cast::<u32>().read())
-    };
-    // For zero the digit is not specified.
-    matches!(digits, -1..=1).then(|| i64::from(digit) * digits as i64)
-}
-
-/// Another Python, or one whose ints nobody has looked at yet: every int goes the way of large ones.
-#[cfg(any(Py_3_16, PyPy, GraalPy))]
-fn small_int(_: Borrowed<'_, '_, PyAny>) -> Option<i64> {
-    None
 }

@@ -3,8 +3,7 @@
 use super::array::ArrayView;
 use super::errors::{shown, type_name};
 use super::items;
-use crate::json::scan::scan_record;
-use crate::json::{Ids, LogProb, text};
+use crate::json::{self, Ids, LogProb};
 use crate::source::Source;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -19,7 +18,7 @@ pub type Scanned<'py> = (Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3]);
 
 /// The arrays of a line, read without the GIL; None where pydantic must read the line.
 pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> Option<Scanned<'py>> {
-    let found = py.detach(|| scan_record::<F>(line))?;
+    let found = py.detach(|| json::scan_record::<F>(line))?;
     let ids = |ids| match ids {
         Ids::I32(ids) => ids.into_pyarray(py).into_any(),
         Ids::I64(ids) => ids.into_pyarray(py).into_any(),
@@ -54,14 +53,14 @@ fn write_ids(out: &mut Vec<u8>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut words = vec![0; view.len()];
         view.read_words(0, &mut words);
         match view.is_signed() {
-            true => text::push_ints(out, &words.into_iter().map(u64::cast_signed).collect::<Vec<_>>()),
-            false => text::push_ints(out, &words),
+            true => json::push_ints(out, &words.into_iter().map(u64::cast_signed).collect::<Vec<_>>()),
+            false => json::push_ints(out, &words),
         }
         return Ok(());
     }
     let list = ids.cast::<PyList>()?;
     match items::small_ints(list) {
-        Some(ids) => text::push_ints(out, &ids),
+        Some(ids) => json::push_ints(out, &ids),
         None => write_array(out, list.iter(), 0)?,
     }
     Ok(())
@@ -69,12 +68,12 @@ fn write_ids(out: &mut Vec<u8>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
 
 fn write_log_probs(out: &mut Vec<u8>, log_probs: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(array) = log_probs.cast::<PyArray1<f64>>() {
-        text::push_floats(out, array.readonly().as_array().iter().copied());
+        json::push_floats(out, array.readonly().as_array().iter().copied());
         return Ok(());
     }
     let list = log_probs.cast::<PyList>()?;
     match list.iter().map(|x| Ok(x.cast::<PyFloat>()?.value())).collect::<PyResult<Vec<f64>>>() {
-        Ok(floats) => text::push_floats(out, floats),
+        Ok(floats) => json::push_floats(out, floats),
         Err(_) => write_array(out, list.iter(), 0)?,
     }
     Ok(())
@@ -86,7 +85,7 @@ fn write(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
         return Err(PyValueError::new_err(format!("nested deeper than {MAX_DEPTH}, which no reader takes back")));
     }
     if let Ok(string) = value.cast::<PyString>() {
-        text::push_string(out, string.to_str()?);
+        json::push_string(out, string.to_str()?);
     } else if value.is_none() {
         out.extend_from_slice(b"null");
     } else if let Ok(flag) = value.cast::<PyBool>() {
@@ -95,7 +94,7 @@ fn write(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
         write_int(out, int)?;
     } else if let Ok(float) = value.cast::<PyFloat>() {
         match float.value() {
-            finite if finite.is_finite() => text::push_float(out, finite),
+            finite if finite.is_finite() => json::push_float(out, finite),
             _ => out.extend_from_slice(b"null"),
         }
     } else if let Ok(list) = value.cast::<PyList>() {
@@ -149,7 +148,7 @@ fn write_object<'py>(
         if index > 0 {
             out.push(b',');
         }
-        text::push_string(out, key);
+        json::push_string(out, key);
         out.push(b':');
         write_value(out, key, value)?;
     }

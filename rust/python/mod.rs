@@ -4,10 +4,13 @@
 
 mod array;
 mod batch;
+mod digest;
 mod errors;
+mod exported;
 mod items;
 mod json;
 mod prefixes;
+mod small_int;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -16,10 +19,13 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     use super::batch;
+    use super::digest::digest_of;
     use super::errors::Name;
+    use super::exported;
     use super::items;
     use super::json;
-    use super::tokens::{Tokens, array_over as exported_array, digest_of, stands_in};
+    use super::prefixes::stands_in;
+    use super::tokens::Tokens;
     use crate::digest::Hash;
     use crate::source::{Parts, Source};
     use crate::wire;
@@ -145,7 +151,7 @@ mod _core {
             let message = format!("length is {length}, but {name} has {} ids", tokens.len());
             return Err(PyValueError::new_err(message));
         }
-        Ok(hex(py, &digest_of(py, &[tokens.piece(0, length)])?))
+        Ok(hex(py, &digest_of(py, &[tokens.piece(py, 0, length)])?))
     }
 
     /// Length and digest of the parts as one sequence. Errors name a part by its keyword.
@@ -203,7 +209,7 @@ mod _core {
     ///     TypeError: Packed bytes (other than `bytes` itself), a masked array, or an export that fails.
     #[pyfunction]
     fn array_over<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
-        exported_array(Name::Argument("the value"), value)
+        exported::array_over(Name::Argument("the value"), value)
     }
 
     /// The arrays of a record's line and the rest of it, or None where only pydantic can say what the line is.

@@ -1,10 +1,23 @@
-//! `PrefixIndex`, for sequences from Python.
+//! Prefix questions about sequences from Python.
 
 use super::errors::{Name, no_stop};
 use super::tokens::{Tokens, views};
-use crate::prefixes::{self, fingerprint};
+use crate::prefixes::{self, Side, fingerprint, stands_at};
 use crate::source::{Parts, Source};
 use pyo3::prelude::*;
+
+/// True if the parts, as one sequence, stand in `whole` at position `at`.
+pub fn stands_in(py: Python<'_>, whole: &Tokens<'_, '_>, at: usize, parts: &[Tokens<'_, '_>]) -> PyResult<bool> {
+    match (whole.view(), views(parts)) {
+        (Some(view), Some(views)) => py.detach(|| stands_at(view, at, &Parts(&views))).map_err(|side| match side {
+            Side::Whole(found) => whole.negative(found),
+            Side::Piece((part, found)) => parts[part].negative(found),
+        }),
+        _ => stands_at(whole, at, &Parts(parts)).map_err(|side| match side {
+            Side::Whole(error) | Side::Piece((_, error)) => error,
+        }),
+    }
+}
 
 /// Sequences that can be found as prefixes of others. Its documentation stands in `_core.pyi`.
 #[pyclass(frozen, module = "tokenrecords._core")]

@@ -87,7 +87,7 @@ FAULTS = {
         "responses choice 0: 1 generation_token_ids and 0 generation_log_probs",
     ),
     "negative id": (row("a", [1, -9], [2]), "chat choice 0: prompt_token_ids[1] is -9: token ids must be non-neg"),
-    "text for an id": (row("a", ["x"], [2]), "chat choice 0: prompt_token_ids[0] is 'x', not a token id"),
+    "text for an id": (row("a", ["x"], [2]), "chat choice 0: prompt_token_ids[0] is 'x': token ids must be integers"),
     "a path": (row("a", [1], [2], rollout="../x"), "rollout_id '../x' can't name a file"),
     "the directory": (row("a", [1], [2], rollout=".."), "rollout_id '..' can't name a file"),
     "this directory": (row("a", [1], [2], rollout="."), "rollout_id '.' can't name a file"),

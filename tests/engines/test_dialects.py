@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.payloads import refused, tokens_of
-from support.places import DATA
+from support.places import DATA, DOCS
 from support.sound_payloads import SAMPLES, sound_payloads
 from tokenrecords import ServedChoice, detect_dialect, merge_stream, read_response
+from tokenrecords.engines.dialects import DIALECTS
 
 CASES = [json.loads(line) for line in (DATA / "dialects.jsonl").read_text(encoding="utf-8").splitlines()]
 FIELDS = ("index", "prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
@@ -210,7 +211,15 @@ def test_nothing_without_token_fields(dialect, sample):
 
 
 def test_every_dialect_has_a_property():
-    with pytest.raises(ValueError, match=r"^dialect must be one of ") as caught:
+    with pytest.raises(ValueError, match=r"^dialect is 'none': one of .* is needed$") as caught:
         read_response({}, dialect="none")
-    names = str(caught.value).removeprefix("dialect must be one of ").removesuffix(", got 'none'")
+    names = str(caught.value).removeprefix("dialect is 'none': one of ").removesuffix(" is needed")
     assert sorted(names.split(", ")) == sorted([*TWINS, "unknown"])
+
+
+def test_every_dialect_has_its_heading_in_the_docs():
+    text = (DOCS / "dialects.md").read_text(encoding="utf-8")
+    headings = [name.strip() for line in text.splitlines() if line.startswith("## ") for name in line[3:].split(",")]
+    names = {dialect.name for dialect in DIALECTS} - {"unknown"}
+    assert sorted(set(headings) & names) == sorted(names)
+    assert all(headings.count(name) == 1 for name in names)

@@ -26,9 +26,12 @@ from tokenrecords import read_response
         ),
         (
             {"prompt_ids": 5, "completion_ids": [[2]], "logprobs": [[-1.0]]},
-            "prompt_ids must be a list of lists",
+            "prompt_ids is int: a list of lists is needed",
         ),
-        ({"prompt_ids": [1], "completion_ids": [2], "logprobs": [[-1.0]]}, "must be a list"),
+        (
+            {"prompt_ids": [1], "completion_ids": [2], "logprobs": [[-1.0]]},
+            "is int: a list or a one-dimensional array is needed",
+        ),
         (
             {"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": [[[-1.0]]]},
             "generation_log_probs is missing",

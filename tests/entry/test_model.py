@@ -1,12 +1,15 @@
 """`TokenEntry`: its fields, its rules, and what becomes of a value that is no array."""
 
+import base64
 import collections
 import decimal
 import enum
 import fractions
 import itertools
 import json
+import pickle
 import re
+import zlib
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.factories import DELTA, make_entry
 from support.twin import Plain
-from tokenrecords import ParentResolutionStatus, TokenEntry
+from tokenrecords import ParentResolutionStatus, TokenEntry, stamp_lineage
 
 ARRAY_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 REQUIRED = {"rollout_id": "r", "model_call_id": "c"} | {name: [] for name in ARRAY_FIELDS}
@@ -325,3 +328,21 @@ def test_every_bad_field_is_reported():
         ("generation_token_ids",),
         ("generation_log_probs",),
     ]
+
+
+# A root with one extra field, pickled when the package was one folder of files: `tokenrecords.entry` was a module.
+_EARLIER_PICKLE = (
+    r"""c-n1JO>Yx15KTycDv&g!6(EW@hf9<+n~%M5K|Mr@P~nO!XLmNXx>+x_w@MF4aNvM65=acchrhy4!QQN*6!68KHy?g8Z$34Do-}IZ"""
+    r"""!JbuDkZFjNj?Dlvt8WNf?>zXrG=9*_&-9V{c*IyNBg<H6bxb5+!`U@xBUMI=I<~Y*Q&m_dW5T*7Y;RNyDT{cT?y!jPZix}r2)nsf"""
+    r"""o7}RJfeSG7p8AXW;tt^H8Zyw_y2`iQiw3{tOVygWDl6~1`1O0&6UUBrG$3ZM%|Tm3OMK{n+*7l#@xj=w$~v3LEQYNMdZ5ANDl_2O"""
+    r"""F0mD9;JysEbWy7gc5<%WnD$*Q@qScnSPE_i4ZIi2H5g0yYL$fHbUYqTMnMoJ!(@CO%vV7ePWUXE2h;f~oJ>dYZ07J_HV#JNXgZuv"""
+    r"""lF@mRgh?_92p?5HIaVqye7_`W`1nnUUhcuSmfONOov^8uvh;;637<wPvob4oV@hPU2Ayk}SrYBPoZf(~-E~mIv;R7)wtVtGtlX0u"""
+    r"""Pp*w82S4psV~NL=($X*|zUB1Qiw}w1y4(+is|>Njjw{R*d7erS71(1ezlph{6gfGq=H>ojGgB7abp^R4gHH~k5(#N+m;t}4->5HM"""
+    r"""h%<2{T4Erci)W%EdZPOsPY*I2-D@Yb3ttwi!5<M*FKY"""
+)
+
+
+def test_pickles_of_the_earlier_layout_load():
+    entry = pickle.loads(zlib.decompress(base64.b85decode(_EARLIER_PICKLE)))
+    assert entry == stamp_lineage(make_entry(note="kept"), None, "root")
+    assert type(entry.parent_resolution) is ParentResolutionStatus

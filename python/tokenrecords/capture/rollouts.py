@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from tokenrecords.engines.response import entries_from_response
+from tokenrecords.capture.entries import entries_from_response
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.files.sources import BOM, SUFFIX

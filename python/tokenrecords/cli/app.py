@@ -16,7 +16,7 @@ from tokenrecords._core import __version__
 from tokenrecords.capture.rollouts import Capture, record_path
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
-from tokenrecords.engines.dialects import READERS
+from tokenrecords.engines.dialects import BY_NAME
 from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.files.sources import record_files
@@ -68,7 +68,7 @@ def capture(
     append: Annotated[bool, typer.Option("--append", help="Add to the files that are there.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files that are there.")] = False,
     dialect: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Of all responses, if not detected: {', '.join(READERS)}.")
+        str | None, typer.Option(metavar="NAME", help=f"Of all responses, if not detected: {', '.join(BY_NAME)}.")
     ] = None,
 ) -> None:
     """Write the calls of served responses as records, DIR/<rollout_id>.tokens.jsonl.
@@ -79,8 +79,8 @@ def capture(
     """
     if append and overwrite:
         raise typer.BadParameter("--append and --overwrite exclude each other")
-    if dialect is not None and dialect not in READERS:
-        raise typer.BadParameter(f"--dialect is {dialect}: one of {', '.join(READERS)} is needed")
+    if dialect is not None and dialect not in BY_NAME:
+        raise typer.BadParameter(f"--dialect is {dialect}: one of {', '.join(BY_NAME)} is needed")
 
     def earlier(rollout_id: str) -> Iterable[TokenEntry]:
         path = record_path(out, rollout_id)

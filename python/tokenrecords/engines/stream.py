@@ -9,22 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from tokenrecords.engines.dialects import (
-    GENERATION,
-    LOG_PROBS,
-    PROMPT,
-    count,
-    detect_plain,
-    ids_from_words,
-    mapping,
-    plain,
-)
+from tokenrecords.engines.dialects import detect_dialect
+from tokenrecords.engines.openai import ids_from_words
+from tokenrecords.engines.payload import count, mapping, plain
 from tokenrecords.tokens.arrays import join_arrays
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _LISTS: Final = frozenset({"token_ids", GENERATION, LOG_PROBS})
 # Said once for the whole response; said again, it must be the same.
-_ONCE: Final = frozenset({PROMPT, "routed_experts", "engine_data"})
+_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data"})
 # Said in each chunk: the first one stays.
 _FIRST: Final = frozenset({"id", "object", "created", "model", "role"})
 # Said again from the start in each chunk, with what is new at the end.
@@ -313,7 +307,7 @@ def _payload(head: dict[str, Any], joined: dict[int | None, _Choice], dialect: s
         "choices": [by_index[index].payload(index) for index in sorted(by_index)],
     }
     for index, choice in by_index.items():
-        _check_parts(choice.parts, lambda: dialect or detect_plain(payload), index)
+        _check_parts(choice.parts, lambda: dialect or detect_dialect(payload), index)
     return payload
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tokenrecords.tokens.names import ARRAY_FIELDS, TOKEN_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     _Reader = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
@@ -32,7 +32,7 @@ def extract_token_fields(response_json: dict[str, Any]) -> dict[str, Any] | None
     >>> extract_token_fields({"choices": [{"message": message}]})["generation_token_ids"]
     [2]
     """
-    found = [item for item in _candidates(response_json) if _carries(item)]
+    found = [item for item in _candidates(response_json) if carries(item)]
     if not found:
         return None
     if len(found) > 1:
@@ -53,12 +53,13 @@ def _several(carriers: list[dict[str, Any]]) -> str:
 
 def _candidates(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from _output_dicts(payload)
-    if _is_messages_body(payload):
+    if is_messages_body(payload):
         yield payload
     yield from _messages(payload)
 
 
-def _carries(item: dict[str, Any]) -> bool:
+def carries(item: Mapping[str, Any]) -> bool:
+    """True if an item, message or body has one of the fields that every record has."""
     return any(item.get(name) is not None for name in ARRAY_FIELDS)
 
 
@@ -66,7 +67,8 @@ def _output_dicts(payload: dict[str, Any]) -> list[dict[str, Any]]:
     return [item for item in payload.get("output") or () if isinstance(item, dict)]
 
 
-def _is_messages_body(payload: dict[str, Any]) -> bool:
+def is_messages_body(payload: Mapping[str, Any]) -> bool:
+    """True for an Anthropic Messages body."""
     return payload.get("type") == "message" and payload.get("role") == "assistant"
 
 
@@ -99,12 +101,12 @@ def response_to_output_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
     sources: list[tuple[_Reader, _Reader]] = []
     if isinstance(output, list | tuple) and output:
         sources.append((_output_dicts, _output_dicts))
-    if _is_messages_body(payload):
+    if is_messages_body(payload):
         sources.append((lambda body: [body], _body_items))
     if not sources or isinstance(payload.get("choices"), list | tuple):
         sources.append((_messages, _choice_items))
     for candidates, items in sources:
-        if any(map(_carries, candidates(payload))):
+        if any(map(carries, candidates(payload))):
             return items(payload)
     return sources[0][1](payload)
 
@@ -138,7 +140,7 @@ def _body_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
             items.append({"type": "reasoning", "summary": [], **({} if data is None else {"encrypted_content": data})})
         else:
             blocks.append(block)
-    carried = {name: payload.get(name) for name in TOKEN_FIELDS} if _carries(payload) else {}
+    carried = {name: payload.get(name) for name in TOKEN_FIELDS} if carries(payload) else {}
     if blocks or carried:
         items.append({**_ITEM, "content": blocks, **carried})
     return items

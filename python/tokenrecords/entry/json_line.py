@@ -87,13 +87,11 @@ def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[An
 
 
 def dump(entry: BaseModel) -> bytes:
-    """The line of a record, without its line break.
+    """The line of a validated record, without its line break.
 
     Raises:
-        ValueError: The entry would not be read back: what is wrong, by field.
+        ValueError: A value that JSON does not have: what is wrong, by field.
     """
-    # Validated again, because assignment is not: only what a reader takes back may be written.
-    entry = type(entry).model_validate(dict(entry))
     values = entry.__dict__
     if not math.isfinite(values["created_at"]):
         raise ValueError(f"created_at is {values['created_at']}: JSON has no such number")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tokenrecords.entry import fields, json_line
+from tokenrecords.entry.assigned import is_as_validated
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.resolution import ParentResolutionStatus, check_parent
 from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype, log_prob_array, same
@@ -134,7 +135,7 @@ class TokenEntry(BaseModel):
         Takes what `model_validate_json` takes. The other arguments are those of `scan_jsonl`.
 
         Raises:
-            pydantic.ValidationError: The text is no record.
+            pydantic.ValidationError: The text is not a record.
             ValueError: An id does not fit `dtype`.
             TypeError: `data` is neither bytes nor text.
 
@@ -163,11 +164,18 @@ class TokenEntry(BaseModel):
                 call and field.
         """
         try:
-            return json_line.dump(self)
+            return json_line.dump(self._validated())
         except ValueError as error:
             call_id, rollout_id = (getattr(self, name, None) for name in ("model_call_id", "rollout_id"))
             call = f"model call {call_id!r} of rollout {rollout_id!r}"
             raise ValueError(f"{call} can't be written: {one_line(error)}") from error
+
+    def _validated(self) -> Self:
+        """The entry itself if it is as validation makes it, else a copy that is: assignment is not validated."""
+        if type(self) is TokenEntry and is_as_validated(self.__dict__):
+            check_entry(self)
+            return self
+        return type(self).model_validate(dict(self))
 
     def as_lists(self) -> Self:
         """A copy whose token ids and log-probs are lists of Python ints and floats; all else is shared.
@@ -188,7 +196,7 @@ class TokenEntry(BaseModel):
                 stays as it is. Log-probs become float64, float arrays stay as they are.
 
         Raises:
-            TypeError: `dtype` is no integer dtype, or an assigned value is no integer or number; the message names
+            TypeError: `dtype` is not an integer dtype, or an assigned value is not an integer or a number; the message names
                 field, position and value.
             ValueError: An id does not fit `dtype`; the message names field, position and id.
 

@@ -39,7 +39,7 @@ class Links:
     Attributes:
         calls: By prompt length, then call id: a parent stands before its children.
         log_probs: Of each call, shape `(generation,)`.
-        left_out: For each record that is no call, its call id and what is wrong with it.
+        left_out: For each record that is not a call, its call id and what is wrong with it.
         empty: The ids of the calls that generated nothing, which are not among `calls` either.
     """
 

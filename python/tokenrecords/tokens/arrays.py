@@ -54,7 +54,7 @@ class Fault(ValueError):  # noqa: N818 - an error once its caller has worded it
         return self.kind(self.of(name))
 
     def __str__(self) -> str:
-        return self.needed if self.shown in self.needed else f"{self.needed}: {self.shown}"
+        return self.needed if self.shown in self.needed else self.of("the value")
 
 
 def shown(value: Any) -> str:
@@ -84,7 +84,8 @@ def array_over(value: Any) -> npt.NDArray[Any] | None:
     try:
         array = _core.array_over(value)
     except TypeError as error:
-        raise Fault(type(value).__name__, str(error), kind=TypeError) from error
+        held, _, needed = str(error).removeprefix("the value is ").partition(": ")
+        raise Fault(held, needed, kind=TypeError) from error
     if array is not None and array.ndim != 1:
         raise Fault(f"an array of shape {array.shape}", f"one dimension is needed, got {array.ndim}")
     return array

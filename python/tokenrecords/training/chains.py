@@ -110,7 +110,7 @@ class BuildNotes:
         unresolved_retries: Ids of retries among which nothing decides, sorted.
         empty_generation_calls: Ids of calls that generated nothing and were left out, sorted.
         parent_link_failures: Counts by name: `duplicate_call_id_conflict`, `delta_chain_unreconstructable`,
-            `record_unreadable` (fields that were assigned and are no sequences of one length), `parent_unresolved`,
+            `record_unreadable` (fields that were assigned and are not sequences of one length), `parent_unresolved`,
             `missing_resolution`, `resolved_parent_missing_id`, `parent_digest_mismatch`, `parent_call_id_missing`,
             `parent_call_id_missing_recovered`.
         unresolved_parent_calls: Ids of the calls that start a fragment, and one for each record that was left out for

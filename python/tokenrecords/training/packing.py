@@ -141,7 +141,7 @@ def pack_chains(
         too_long: What happens to a chain of more than `max_tokens`: "error", or "truncate" to cut it on the right.
 
     Raises:
-        TypeError: `dtype` is no integer dtype, `max_tokens` no integer, or one of `chains` no chain.
+        TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, or one of `chains` not a chain.
         ValueError: A chain is too long, an id does not fit `dtype`, `max_tokens` is below 1, `too_long` is unknown, or
             there are more tokens than int32 offsets can count.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
 SENTINEL: Final = -9999.0  # engines write it where they have no log-prob
-MIN_ALL_ZERO: Final = 8  # as many generated ids of probability 1 are no chance
+MIN_ALL_ZERO: Final = 8  # as many generated ids of probability 1 do not happen by chance
 
 
 class Record:
@@ -136,7 +136,7 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
     for name in record.entry.model_extra or ():
         field = _resembled(name)
         if field is not None:
-            record.find("unknown_field", f"{name!r} is no field of a record, but resembles {field}", name)
+            record.find("unknown_field", f"{name!r} is not a field of a record, but resembles {field}", name)
 
 
 def _check_types(record: Record) -> None:

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::backend::{Backend, LANES, RUN, Run, States};
-use crate::digest::Hash;
+use super::message::Message;
+use crate::sha256::{Backend, Hash, LANES, RUN, Run, States};
 use crate::source::Source;
-use crate::words::Words;
 
 /// Blocks between two polls, one or two milliseconds of work.
 const POLL_BLOCKS: usize = 1 << 16;
@@ -41,7 +40,7 @@ struct Lane<'a, S> {
     /// Its index in the batch.
     index: usize,
     /// The rest of its message.
-    words: Words<'a, S>,
+    message: Message<'a, S>,
 }
 
 impl<'a, S: Source> Job<'a, S> {
@@ -72,7 +71,7 @@ impl<'a, S: Source> Job<'a, S> {
             }
             // All lanes advance by the same number of blocks: at most to the
             // end of the shortest.
-            let Some(left) = lanes.iter().map(|lane| lane.words.left()).min() else {
+            let Some(left) = lanes.iter().map(|lane| lane.message.left()).min() else {
                 return outcome;
             };
             let count = left.min(RUN);
@@ -82,7 +81,7 @@ impl<'a, S: Source> Job<'a, S> {
 
             unpolled += count * lanes.len();
             for at in (0..lanes.len()).rev() {
-                if lanes[at].words.left() == 0 {
+                if lanes[at].message.left() == 0 {
                     outcome.digests.push((lanes[at].index, states.digest(at)));
                     remove(&mut lanes, &mut states, at);
                 }
@@ -110,7 +109,7 @@ impl<'a, S: Source> Job<'a, S> {
                 let run = &mut buffer[at].0[..count];
                 self.backend.inside(
                     #[inline(always)]
-                    || lane.words.fill(run),
+                    || lane.message.fill(run),
                 )
             });
             match filled {
@@ -134,8 +133,8 @@ impl<'a, S: Source> Job<'a, S> {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let &index = self.order.get(next)?;
             if self.wants(index) {
-                let words = Words::new(&self.sources[index]);
-                return Some(Lane { index, words });
+                let message = Message::new(&self.sources[index]);
+                return Some(Lane { index, message });
             }
         }
     }

@@ -1,11 +1,8 @@
 //! The digest of one sequence.
 
-use crate::lanes::backend::{Backend, Run, States};
+use super::message::Message;
+use crate::sha256::{Backend, Hash, Run, States};
 use crate::source::Source;
-use crate::words::Words;
-
-/// A SHA-256 value.
-pub type Hash = [u8; 32];
 
 /// The digest of `source`: SHA-256 over the domain and the encoding, or over the domain alone for no ids.
 ///
@@ -21,13 +18,13 @@ pub fn digest<S: Source + ?Sized>(source: &S) -> Result<Hash, S::Error> {
 /// current one: the two depend on each other only through the buffer, and a
 /// lone lane leaves most execution units idle.
 fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S::Error> {
-    let mut words = Words::new(source);
+    let mut message = Message::new(source);
     let mut states = States::new();
     let mut run = Run::new();
-    while words.left() > 0 {
+    while message.left() > 0 {
         let count = backend.inside(
             #[inline(always)]
-            || words.fill(&mut run.0),
+            || message.fill(&mut run.0),
         )?;
         backend.compress(&mut states, &[&run.0[..count]]);
     }
@@ -37,7 +34,7 @@ fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::backend::RUN;
+    use crate::sha256::RUN;
     use crate::testing::{Ids, expected};
 
     /// A digest in hexadecimal digits.

@@ -1,14 +1,11 @@
 //! The hashed message as SHA-256 blocks of 64-bit words: header, ids, padding.
 
+use crate::sha256::Block;
 use crate::source::Source;
 use crate::wire;
 
-/// One SHA-256 block: eight 64-bit words, native here, big-endian in the
-/// message.
-pub type Block = [u64; WORDS];
-
 /// Words in one block.
-const WORDS: usize = 8;
+const WORDS: usize = size_of::<Block>() / size_of::<u64>();
 
 /// Words before the first id: the domain and the version (two words) and the number of ids.
 const HEADER: usize = 3;
@@ -40,7 +37,7 @@ const fn half_of_domain(start: usize) -> u64 {
 }
 
 /// Reads one source, front to back, as the blocks of its padded message.
-pub struct Words<'a, S: ?Sized> {
+pub struct Message<'a, S: ?Sized> {
     /// Where the ids come from.
     source: &'a S,
     /// The number of ids, asked for once.
@@ -51,7 +48,7 @@ pub struct Words<'a, S: ?Sized> {
     left: usize,
 }
 
-impl<'a, S: Source + ?Sized> Words<'a, S> {
+impl<'a, S: Source + ?Sized> Message<'a, S> {
     /// Starts at the first block of the message of `source`.
     pub fn new(source: &'a S) -> Self {
         let ids = source.len();

@@ -1,5 +1,7 @@
 //! The AVX-512 kernel: sixteen lanes, one in each 32-bit element of a vector.
+#![expect(unsafe_code, reason = "calls of functions that need detected instructions, and vector loads and stores")]
 
+use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_mask_shuffle_epi32, _mm512_mask_test_epi32_mask,
     _mm512_or_si512, _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_i32x4,
@@ -7,9 +9,8 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
-use super::K;
-use crate::lanes::backend::{LANES, States};
-use crate::words::Block;
+use crate::sha256::constants::K;
+use crate::sha256::state::{Block, LANES, States};
 
 /// The elements with the high halves of native 64-bit words.
 const HIGH: u16 = 0xAAAA;
@@ -23,10 +24,38 @@ const CHOOSE: i32 = 0xCA;
 /// Truth table of the majority of three.
 const MAJORITY: i32 = 0xE8;
 
-/// Compresses the blocks of each run, all of one length. The lanes without a run
-/// repeat the last one and come to a state that means nothing.
+/// The instructions found on this machine. The field is private, so a value is the proof that they are there.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// Asks the processor; `None` if it has them not.
+    pub fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx512f").then_some(Self(()))
+    }
+}
+
+/// Calls `f`; what is inlined of it is compiled for AVX-512.
+#[inline]
+pub fn inside<T>(_: Avx512, f: impl FnOnce() -> T) -> T {
+    #[target_feature(enable = "avx512f")]
+    fn wide<T>(f: impl FnOnce() -> T) -> T {
+        f()
+    }
+    // SAFETY: an `Avx512` exists only where the instructions were detected.
+    unsafe { wide(f) }
+}
+
+/// Compresses the blocks of each run, all of one length. The lanes without a run repeat the last one and come to a state
+/// that means nothing.
+#[inline]
+pub fn compress(_: Avx512, states: &mut States, runs: &[&[Block]]) {
+    // SAFETY: an `Avx512` exists only where the instructions were detected.
+    unsafe { compress_inside(states, runs) }
+}
+
 #[target_feature(enable = "avx512f")]
-pub fn compress(states: &mut States, runs: &[&[Block]]) {
+fn compress_inside(states: &mut States, runs: &[&[Block]]) {
     let Some(last) = runs.last() else { return };
     let mut state = [_mm512_setzero_si512(); 8];
     for (vector, words) in state.iter_mut().zip(&states.0) {

@@ -3,21 +3,40 @@
 //!
 //! The loops over lanes are plain loops: a closure in `array::map` would not be
 //! inlined, since `map` is compiled without these instructions.
+#![expect(unsafe_code, reason = "a call of a function that needs detected instructions")]
 #![expect(clippy::needless_range_loop, reason = "one index goes through several arrays")]
 
+use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x, _mm_setzero_si128,
     _mm_sha256msg1_epu32, _mm_sha256msg2_epu32, _mm_sha256rnds2_epu32, _mm_shuffle_epi32,
 };
 
-use super::K;
-use crate::lanes::backend::States;
-use crate::words::Block;
+use crate::sha256::constants::K;
+use crate::sha256::state::{Block, States};
 
-/// Compresses the blocks of each run, all of one length, into lanes `first..
-/// first + N`.
+/// The instructions found on this machine. The field is private, so a value is the proof that they are there.
+#[derive(Clone, Copy, Debug)]
+pub struct ShaNi(());
+
+impl ShaNi {
+    /// Asks the processor; `None` if one of them is missing.
+    pub fn detect() -> Option<Self> {
+        let all =
+            is_x86_feature_detected!("sha") && is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1");
+        all.then_some(Self(()))
+    }
+}
+
+/// Compresses the blocks of each run, all of one length, into lanes `first..first + N`.
+#[inline]
+pub fn compress<const N: usize>(_: ShaNi, states: &mut States, first: usize, runs: [&[Block]; N]) {
+    // SAFETY: a `ShaNi` exists only where the instructions were detected.
+    unsafe { compress_inside(states, first, runs) }
+}
+
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-pub fn compress<const N: usize>(states: &mut States, first: usize, runs: [&[Block]; N]) {
+fn compress_inside<const N: usize>(states: &mut States, first: usize, runs: [&[Block]; N]) {
     let mut abef = [_mm_setzero_si128(); N];
     let mut cdgh = [_mm_setzero_si128(); N];
     for lane in 0..N {

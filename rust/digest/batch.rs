@@ -5,23 +5,15 @@
 //! sequence from a queue that all threads share, longest sequence first, so
 //! that lanes and threads come to their end at about the same time.
 
-pub(crate) mod backend;
-mod portable;
-mod worker;
-#[cfg(target_arch = "x86_64")]
-mod x86;
-
 use std::cmp::Reverse;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::Duration;
 
-use backend::Backend;
-use worker::{Job, Outcome};
-
-use crate::digest::Hash;
+use super::message;
+use super::worker::{Job, Outcome};
+use crate::sha256::{Backend, Hash};
 use crate::source::Source;
-use crate::words;
 
 /// The work that a further thread must find to be worth its start, in blocks
 /// (about 50 microseconds).
@@ -62,16 +54,19 @@ pub fn digest_many<S: Source + Sync>(
 where
     S::Error: Send,
 {
-    let blocks = sources.iter().map(|source| words::blocks(source.len())).sum::<usize>();
+    let blocks = sources.iter().map(|source| message::blocks(source.len())).sum::<usize>();
     let threads = threads.min(blocks / BLOCKS_PER_THREAD);
-    digest_by(Backend::detect(), sources, threads, keep_going)
+    digest_by(Backend::detect(), sources, threads, Builder::new, keep_going)
 }
 
-/// The same by a given back end and number of threads.
+/// The same by a given back end and number of threads, which `thread` describes.
+///
+/// Where a thread cannot be started, its work is left to those that there are.
 fn digest_by<S: Source + Sync>(
     backend: Backend,
     sources: &[S],
     threads: usize,
+    thread: impl Fn() -> Builder,
     keep_going: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Hash>, Stopped<S::Error>>
 where
@@ -109,7 +104,10 @@ where
         for _ in 1..threads {
             let (sender, job) = (sender.clone(), &job);
             // The receiver outlives all senders, so a send cannot fail.
-            scope.spawn(move || drop(sender.send(job.work(|| ()))));
+            let work = move || drop(sender.send(job.work(|| ())));
+            if thread().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         drop(sender);
         collect(job.work(&mut poll));
@@ -144,7 +142,7 @@ mod tests {
         let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
         for backend in Backend::all() {
             for threads in [1, 2, 3, 7] {
-                let digests = digest_by(backend, &ids, threads, &|| true);
+                let digests = digest_by(backend, &ids, threads, Builder::new, &|| true);
                 assert!(digests.as_ref() == Ok(&expected), "{backend:?}, {threads} threads");
             }
         }
@@ -174,7 +172,7 @@ mod tests {
     fn ids_around_32_bits_anywhere() {
         let check = |ids: &[Ids], expected: &[Hash]| {
             for backend in Backend::all() {
-                let digests = digest_by(backend, ids, 1, &|| true);
+                let digests = digest_by(backend, ids, 1, Builder::new, &|| true);
                 assert_eq!(digests.as_deref(), Ok(expected), "{backend:?}");
             }
         };
@@ -210,6 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_do_not_start_leave_their_work_to_the_others() {
+        let ids: Vec<_> = (0..40).map(|i| Ids::new(200, i)).collect();
+        let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
+        for started in [0, 1, 2] {
+            let asked = AtomicUsize::new(0);
+            let thread = || match asked.fetch_add(1, Ordering::Relaxed) < started {
+                true => Builder::new(),
+                // No address space has room for this stack.
+                false => Builder::new().stack_size(usize::MAX >> 1 & !0xffff),
+            };
+            let digests = digest_by(Backend::detect(), &ids, 5, thread, &|| true);
+            assert!(digests.as_ref() == Ok(&expected), "{started} threads started");
+            assert_eq!(asked.into_inner(), started + 1, "none is asked for after the one that did not start");
+        }
+    }
+
+    #[test]
     fn the_lowest_fault_is_reported() {
         for backend in Backend::all() {
             for threads in [1, 2, 3, 7] {
@@ -223,7 +238,7 @@ mod tests {
                         ids.0[i] = -2;
                     }
                     let fault = Stopped::Fault { index: lowest, error: -1 };
-                    assert_eq!(digest_by(backend, &ids, threads, &|| true), Err(fault));
+                    assert_eq!(digest_by(backend, &ids, threads, Builder::new, &|| true), Err(fault));
                 }
             }
         }
@@ -236,7 +251,7 @@ mod tests {
             for threads in [1, 2] {
                 let asked = AtomicUsize::new(0);
                 let keep_going = || asked.fetch_add(1, Ordering::Relaxed) > 0;
-                let stopped = digest_by(backend, &ids, threads, &keep_going);
+                let stopped = digest_by(backend, &ids, threads, Builder::new, &keep_going);
                 assert!(stopped == Err(Stopped::Cancelled), "{backend:?}, {threads} threads");
                 assert_eq!(asked.load(Ordering::Relaxed), 1);
             }

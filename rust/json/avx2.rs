@@ -1,9 +1,8 @@
-//! AVX2 for ids as text. This is the only file of `json` with unsafe code: calls of functions that need detected
-//! instructions, and vectors made arrays.
+//! AVX2 for ids as text.
 //!
-//! The loops are those of [`short_ids`] and [`text`], compiled anew for these instructions. Only what the compiler makes
-//! no good instructions of is written out here, each time as a function that the portable path has too.
-#![allow(unsafe_code)]
+//! The loops are those of [`short_ids`] and [`int_text`], compiled anew for these instructions. Only what the compiler makes
+//! no good instructions of is written out here, each time as a function that [`swar`] has too.
+#![expect(unsafe_code, reason = "calls of functions that need detected instructions, and vectors made arrays")]
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
@@ -16,18 +15,17 @@ use std::arch::x86_64::{
     _mm256_testz_si256, _mm256_xor_si256,
 };
 
-use super::text::Int;
-use super::{short_ids, swar, text};
+use super::int_text::{self, Int};
+use super::{short_ids, swar};
 
 /// The instructions found on this machine. The field is private, so a value is the proof that they are there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// Asks the processor. The build flag `--cfg tokenrecords_backend="scalar"` hides the instructions.
+    /// Asks the processor; `None` if one of them is missing.
     pub(super) fn detect() -> Option<Self> {
-        let all = !cfg!(tokenrecords_backend = "scalar")
-            && is_x86_feature_detected!("avx2")
+        let all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
@@ -36,21 +34,21 @@ impl Avx2 {
     }
 }
 
-/// Does what [`short_ids::read`] does.
-pub(super) fn read_ids(_: Avx2, line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
+/// Reads the array of short ids whose `[` is at `open`, as [`short_ids::read`] does.
+pub(super) fn read_short_ids(_: Avx2, line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn read(line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
-        short_ids::read_with(line, open, |block| commas(block), |words| numbers(words))
+        short_ids::read(line, open, |block| commas(block), |words| numbers(words))
     }
     // SAFETY: an `Avx2` exists only where the instructions were detected.
     unsafe { read(line, open) }
 }
 
-/// Does what [`text::push_ints`] does.
+/// Appends the integers as a JSON array, as [`int_text::push`] does.
 pub(super) fn push_ints<T: Int>(_: Avx2, out: &mut Vec<u8>, values: &[T]) {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn push<T: Int>(out: &mut Vec<u8>, values: &[T]) {
-        text::push_ints_with(out, values, |numbers| decimals(numbers));
+        int_text::push(out, values, |numbers| decimals(numbers));
     }
     // SAFETY: an `Avx2` exists only where the instructions were detected.
     unsafe { push(out, values) }
@@ -80,7 +78,8 @@ fn numbers([a, b, c, d, e, f, g, h]: [u64; 8]) -> ([i32; 8], bool) {
     let numbers = _mm256_madd_epi16(fours, _mm256_set1_epi32(1 | 10_000 << 16));
     let long = _mm256_or_si256(upper_long, lower_long);
     // SAFETY: both types are 32 bytes, and any bytes are a value of the array.
-    (unsafe { std::mem::transmute::<__m256i, [i32; 8]>(numbers) }, _mm256_testz_si256(long, long) != 0)
+    let numbers = unsafe { std::mem::transmute::<__m256i, [i32; 8]>(numbers) };
+    (numbers, _mm256_testz_si256(long, long) != 0)
 }
 
 /// The last four digits of each word as a number, then those before them; and which words are nothing but digits.
@@ -116,8 +115,7 @@ fn decimals(numbers: [u64; 4]) -> ([u64; 4], [u64; 4]) {
     let lengths = sum(_mm256_andnot_si256(zeros, _mm256_set1_epi8(1)));
     let padded = _mm256_or_si256(digits, _mm256_set1_epi64x(swar::ZEROS_COMMA.cast_signed()));
     let texts = _mm256_srlv_epi64(padded, bits);
-    // SAFETY: both types are 32 bytes, and any bytes are a value of the array.
-    unsafe { (std::mem::transmute::<__m256i, [u64; 4]>(texts), std::mem::transmute::<__m256i, [u64; 4]>(lengths)) }
+    (words(texts), words(lengths))
 }
 
 /// All bytes of each word below its lowest set byte; every byte of `flags` is all ones or zero.
@@ -134,6 +132,14 @@ fn reorder(words: __m256i, from: [u8; 8]) -> __m256i {
     let lower = i64::from_le_bytes(from);
     let upper = i64::from_le_bytes(from.map(|place| place + 8));
     _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(_mm_set_epi64x(upper, lower)))
+}
+
+/// The vector as words, the first one lowest.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words(vector: __m256i) -> [u64; 4] {
+    // SAFETY: both types are 32 bytes, and any bytes are a value of the array.
+    unsafe { std::mem::transmute(vector) }
 }
 
 /// The words as a vector, the first one lowest.
@@ -173,7 +179,7 @@ mod tests {
                 // SAFETY: the instructions were detected.
                 let (found, short) = unsafe { numbers(words) };
                 for (found, (want, short)) in found.into_iter().zip(want) {
-                    prop_assert!(found == want as i32 || !short);
+                    prop_assert!(found == want || !short);
                 }
                 prop_assert_eq!(short, want.iter().all(|(_, short)| *short));
             }
@@ -183,7 +189,7 @@ mod tests {
     #[test]
     fn writes_the_same_decimals() {
         if Avx2::detect().is_some() {
-            for n in (0..text::LIMIT - 11).step_by(7) {
+            for n in (0..int_text::LIMIT - 11).step_by(7) {
                 let four = [n, n + 3, n + 5, n + 11];
                 // SAFETY: the instructions were detected.
                 let (texts, lengths) = unsafe { decimals(four) };

@@ -1,8 +1,8 @@
-//! Integer elements of any width, sign and byte order, widened to token ids.
+//! What an id is stored as: integers of any width, sign and byte order, widened to 64-bit words.
 
 /// How an integer element is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct Dtype {
     /// Bytes an element.
     pub width: Width,
     /// True for two's complement, false for unsigned.
@@ -60,16 +60,16 @@ impl Negative {
     }
 }
 
-/// Work on elements that is compiled for every kind.
+/// Work on elements that is compiled for every dtype.
 pub trait Visitor {
     /// Does the work on elements of `N` bytes. `widen` makes a 64-bit word of an element, of a negative one its two's
     /// complement.
     fn visit<const N: usize>(self, widen: impl Fn([u8; N]) -> u64);
 }
 
-impl Kind {
-    /// Does the work of `visitor` on elements of this kind, `N` being their width.
-    #[allow(clippy::inline_always, reason = "to be compiled for the vector instructions of the caller")]
+impl Dtype {
+    /// Does the work of `visitor` on elements of this dtype, `N` being their width.
+    // Inlined to be compiled for the vector instructions of the caller.
     #[inline(always)]
     pub fn visit(self, visitor: impl Visitor) {
         macro_rules! each {
@@ -92,8 +92,8 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn kind(width: usize, signed: bool, swapped: bool) -> Kind {
-        Kind { width: Width::new(width).unwrap(), signed, swapped }
+    fn dtype(width: usize, signed: bool, swapped: bool) -> Dtype {
+        Dtype { width: Width::new(width).unwrap(), signed, swapped }
     }
 
     /// Widens elements that stand side by side.
@@ -107,9 +107,9 @@ mod tests {
         }
     }
 
-    fn widened(kind: Kind, raw: &[u8]) -> Vec<u64> {
+    fn widened(dtype: Dtype, raw: &[u8]) -> Vec<u64> {
         let mut out = Vec::new();
-        kind.visit(Widen(raw, &mut out));
+        dtype.visit(Widen(raw, &mut out));
         out
     }
 
@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_keeps_its_extremes() {
+    fn every_dtype_keeps_its_extremes() {
         for width in [1, 2, 4, 8] {
             for swapped in [false, true] {
                 let bits = 8 * u32::try_from(width).unwrap();
                 for (signed, most) in [(false, (1_i128 << bits) - 1), (true, (1_i128 << (bits - 1)) - 1)] {
                     let values = [0, 1, 77, most - 1, most];
                     let raw: Vec<u8> = values.iter().flat_map(|&v| stored(v, width, swapped)).collect();
-                    let words = widened(kind(width, signed, swapped), &raw);
+                    let words = widened(dtype(width, signed, swapped), &raw);
                     let words: Vec<_> = words.into_iter().map(i128::from).collect();
                     assert_eq!(words, values, "{width} bytes, signed {signed}, swapped {swapped}");
                 }
@@ -145,7 +145,7 @@ mod tests {
                 let least = -(1_i128 << (8 * width - 1));
                 for value in [-1, -9, least] {
                     let raw: Vec<u8> = [5, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
-                    let words = widened(kind(width, true, swapped), &raw);
+                    let words = widened(dtype(width, true, swapped), &raw);
                     let signed: Vec<_> = words.iter().map(|word| i128::from(word.cast_signed())).collect();
                     assert_eq!(signed, [5, value, 6, -2]);
                     let found = Negative { index: 71, value: i64::try_from(value).unwrap() };

@@ -2,8 +2,7 @@
 
 use sha2::block_api::compress256;
 
-use super::backend::{RUN, States};
-use crate::words::Block;
+use super::state::{Block, RUN, States};
 
 /// Compresses the blocks of each run, lane by lane.
 pub fn compress(states: &mut States, runs: &[&[Block]]) {

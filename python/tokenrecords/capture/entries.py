@@ -1,0 +1,128 @@
+"""Served responses as stamped records."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import EllipsisType
+from typing import Any, Final
+
+import numpy as np
+
+from tokenrecords.engines.payload import Body, unwrap
+from tokenrecords.engines.response import read_sent
+from tokenrecords.entry.model import TokenEntry
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.parents import cumulative_length, starts_prompt
+from tokenrecords.lineage.stamp import stamp_lineage
+from tokenrecords.tokens.names import ARRAY_FIELDS, PROMPT, TOKEN_FIELDS
+
+_CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
+_LINEAGE_FIELDS: Final = ("parent_call_id", "parent_resolution")
+# What a record says of its tokens and its lineage is read and computed here, never given.
+_OWN_FIELDS: Final = frozenset({*ARRAY_FIELDS, "parent_resolution_reason", "cum_len", "digest", "prompt_is_delta"})
+
+
+def entries_from_response(
+    payload: Any,
+    *,
+    rollout_id: str,
+    model_call_id: str,
+    dialect: str | None = None,
+    parent: TokenEntry | EllipsisType | None = ...,
+    delta: bool = False,
+    check_counts: bool = True,
+    **fields: Any,
+) -> list[TokenEntry]:
+    """One stamped record for each choice of a served response.
+
+    `model`, `response_id` and `created_at` come from the payload; where it has no time, or 0, `created_at` is now.
+    `finish_reason` is kept as an extra field: masking samples that were cut off needs it.
+
+    Args:
+        payload: As for `read_response`.
+        dialect: As for `read_response`.
+        check_counts: As for `read_response`.
+        rollout_id: The training sample.
+        model_call_id: The served call; with several choices each becomes `<model_call_id>#<index>`.
+        parent: The earlier record that this call continues: RESOLVED if its cumulative ids are a prefix of the prompt,
+            else UNRESOLVED with the reason in `parent_resolution_reason`. None: the call is a ROOT. Omitted: no
+            decision is recorded.
+        delta: True to store only what the prompt adds to a RESOLVED parent. Other prompts stay whole.
+        **fields: Further fields of the record, or extra ones; they win over what the payload says.
+
+    Returns:
+        The records in order of index; an empty list where the payload carries no token ids.
+
+    Raises:
+        ValueError: As `read_response`, and for `delta` without `parent`; a pydantic ValidationError (a ValueError)
+            where a field is of the wrong type.
+        TypeError: As `read_response`, and for a field in `fields` that this function sets itself.
+
+    >>> [entry] = entries_from_response({
+    ...     "text": "ok", "output_ids": [41],
+    ...     "meta_info": {"id": "g1", "finish_reason": {"type": "length"}, "prompt_token_ids": [1, 7],
+    ...                   "output_token_logprobs": [[-0.125, 41, None]]},
+    ... }, rollout_id="r", model_call_id="c", parent=None)
+    >>> entry.response_id, entry.cum_len, str(entry.parent_resolution), entry.finish_reason
+    ('g1', 3, 'root', 'length')
+    """
+    if delta and parent is ...:
+        raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
+    if isinstance(parent, TokenEntry):
+        if parent.rollout_id != rollout_id:
+            raise ValueError(f"parent is a call of rollout {parent.rollout_id!r}: one of {rollout_id!r} is needed")
+    elif not (parent is None or parent is ...):
+        raise TypeError(f"parent is {type(parent).__name__}: a TokenEntry, or None for a root, is needed")
+    for name in _LINEAGE_FIELDS:
+        if name in fields:
+            raise TypeError(f"{name} can't be given: it is found by the tokens of parent=")
+    if _OWN_FIELDS & fields.keys():
+        raise TypeError(f"{min(_OWN_FIELDS & fields.keys())} is read from the response and can't be given")
+    sent = unwrap(payload)
+    choices = read_sent(sent, dialect=dialect, check=check_counts)
+    # A batch says what it says of the call, if at all, in each sample.
+    about = _about({} if isinstance(sent, list) else sent.body)
+    entries = []
+    for choice in choices:
+        values = {
+            **about,
+            "rollout_id": rollout_id,
+            "model_call_id": model_call_id if len(choices) == 1 else f"{model_call_id}#{choice.index}",
+            "response_id": choice.response_id or about["response_id"],
+            **{name: getattr(choice, name) for name in _CHOICE_FIELDS},
+            **fields,
+        }
+        entries.append(_stamped(TokenEntry(**values), parent, delta=delta))
+    return entries
+
+
+def _about(body: Body) -> dict[str, Any]:
+    """What a payload says of the call as a whole."""
+    return {
+        "model": body.get("model") or "",
+        "response_id": body.get("id") or body.get("request_id"),
+        "created_at": next(filter(_is_time, (body.get("created_at"), body.get("created"))), None) or time.time(),
+    }
+
+
+def _is_time(value: Any) -> bool:
+    """False for none, 0 and what is not a number of seconds."""
+    return bool(value) and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _stamped(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, delta: bool) -> TokenEntry:
+    if isinstance(parent, EllipsisType):
+        return stamp_lineage(entry, None)
+    if parent is None:
+        return stamp_lineage(entry, None, ParentResolutionStatus.ROOT)
+    if not starts_prompt(parent, entry):
+        entry.parent_resolution_reason = "prefix_mismatch"
+        return stamp_lineage(entry, None, ParentResolutionStatus.UNRESOLVED)
+    stamp_lineage(entry, parent.model_call_id, ParentResolutionStatus.RESOLVED)
+    if not delta:
+        return entry
+    added = entry.prompt_token_ids[cumulative_length(parent) :]
+    # A copy: a view would keep the whole prompt in memory.
+    added = added.copy() if isinstance(added, np.ndarray) else added
+    return entry.model_copy(update={PROMPT: added, "prompt_is_delta": True})

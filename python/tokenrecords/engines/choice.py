@@ -1,0 +1,78 @@
+"""What a reader gathers of one choice, before anything is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tokenrecords.tokens.names import GENERATION, PROMPT
+
+
+class Source(NamedTuple):
+    """One place where a payload speaks of a token field."""
+
+    field: str
+    place: str
+    value: Any
+
+
+class ResponseFault(ValueError):  # noqa: N818 - an error once its dialect is said
+    """What is wrong with a response: with one choice, with those up to `last`, or with the whole (None)."""
+
+    def __init__(self, why: str, choice: Any = None, last: int | None = None) -> None:
+        super().__init__(why, choice, last)
+        self.why = why
+        self.choice = choice
+        self.last = choice if last is None else last
+
+    def of(self, dialect: str) -> str:
+        """The message, with the dialect's name."""
+        if self.choice is None:
+            return f"{dialect}: {self.why}"
+        which = f"choice {self.choice}" if self.last == self.choice else f"choices {self.choice} to {self.last}"
+        return f"{dialect} {which}: {self.why}"
+
+
+@dataclass(slots=True)
+class RawChoice:
+    """One choice as the engine wrote it.
+
+    A reader names every place that speaks of a token field, the best one first: two places may disagree, a list may be
+    short, a log-prob null. So a second place is never overlooked because the first one looked complete.
+
+    Attributes:
+        index: The engine's number of the choice, None where the payload numbers no choices.
+        sources: The places.
+        output_items: What the model said, without token arrays.
+        token_item_index: The item that the tokens belong to.
+        finish_reason: Why the generation ended, in the engine's word.
+        response_id: Where the engine gives one to each choice.
+        counts: How many tokens the engine counted for this choice alone, by token field.
+    """
+
+    index: Any
+    sources: list[Source]
+    output_items: list[dict[str, Any]] = field(default_factory=list)
+    token_item_index: int | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    counts: dict[str, Any] = field(default_factory=dict)
+
+    def values(self, name: str) -> list[tuple[str, Any]]:
+        """The (place, value) pairs of one token field, the best place first."""
+        return [(source.place, source.value) for source in self.sources if source.field == name]
+
+    @property
+    def carries_ids(self) -> bool:
+        """True if any place holds token ids; log-probs and routes alone are not tokens."""
+        return any(source.field in (PROMPT, GENERATION) for source in self.sources)
+
+
+def said(*places: tuple[str, str, Any]) -> list[Source]:
+    """The places that hold something."""
+    return [Source(*place) for place in places if place[2] is not None]
+
+
+def below(prefix: str, sources: list[Source]) -> list[Source]:
+    """The places of something that lies below `prefix`."""
+    return [Source(source.field, f"{prefix}.{source.place}", source.value) for source in sources]

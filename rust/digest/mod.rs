@@ -1,0 +1,10 @@
+//! Digests: of one sequence, and of many, several at once on each core and then by threads.
+
+mod batch;
+mod message;
+mod one;
+mod worker;
+
+pub use crate::sha256::Hash;
+pub use batch::{Stopped, digest_many};
+pub use one::digest;

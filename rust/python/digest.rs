@@ -1,0 +1,21 @@
+//! The digest of token sequences from Python.
+
+use super::tokens::{Tokens, views};
+use crate::digest::{Hash, digest};
+use crate::source::{Parts, Source};
+use crate::wire;
+use pyo3::prelude::*;
+
+/// Hashing more bytes than this releases the GIL: the threshold of Python's hashlib (`HASHLIB_GIL_MINSIZE`).
+const GIL_MIN_SIZE: usize = 2_048;
+
+/// The digest of the parts as one sequence, without the GIL where all of them are arrays and there is enough to do.
+pub fn digest_of(py: Python<'_>, parts: &[Tokens<'_, '_>]) -> PyResult<Hash> {
+    let size = wire::encoded_len(Parts(parts).len()).unwrap_or(usize::MAX);
+    match views(parts) {
+        Some(views) if size > GIL_MIN_SIZE => {
+            py.detach(|| digest(&Parts(&views))).map_err(|(part, found)| parts[part].negative(found))
+        }
+        _ => digest(&Parts(parts)).map_err(|(_, error)| error),
+    }
+}
