@@ -196,8 +196,8 @@ class TokenEntry(BaseModel):
                 stays as it is. Log-probs become float64, float arrays stay as they are.
 
         Raises:
-            TypeError: `dtype` is not an integer dtype, or an assigned value is not an integer or a number; the message names
-                field, position and value.
+            TypeError: `dtype` is not an integer dtype, or an assigned value is not an integer or a number; the message
+                names field, position and value.
             ValueError: An id does not fit `dtype`; the message names field, position and id.
 
         >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[7],

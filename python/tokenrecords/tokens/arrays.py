@@ -20,6 +20,7 @@ LogProbs: TypeAlias = list[float] | LogProbArray
 
 INTEGERS: Final = "token ids must be integers"
 NUMBERS: Final = "log-probs must be numbers"
+MASKS: Final = "a mask must hold 0 and 1"
 
 _SHOWN = 80  # more characters of a value help nobody
 _DTYPES: Final = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64))
@@ -217,6 +218,30 @@ def _floats(value: Any) -> LogProbArray:
             if isinstance(number, int) and abs(number) > _MAX_FLOAT:
                 raise Fault(shown(number), f"{NUMBERS} that a float holds", index)
     return np.array(value, np.float64)
+
+
+def mask_array(value: Any) -> npt.NDArray[np.bool_]:
+    """A mask of 0 and 1, of bools or such an array as bools of shape `(n,)`.
+
+    Raises:
+        Fault: It is not a sequence of these.
+    """
+    array = None if isinstance(value, list | tuple) else array_over(value)
+    if array is None:
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+            raise _wrong_type(value, MASKS)
+        for index, flag in enumerate(value):
+            if not isinstance(flag, int | np.integer | np.bool_):
+                raise _wrong_type(flag, MASKS, index)
+            if flag not in (0, 1):
+                raise Fault(shown(flag), MASKS, index)
+        return np.array(value, np.bool_)
+    if array.dtype.kind not in "biu" and array.size:
+        raise _wrong_kind(array, MASKS)
+    wrong = np.flatnonzero((array != 0) & (array != 1))
+    if wrong.size:
+        raise Fault(str(array[wrong[0]]), MASKS, int(wrong[0]))
+    return array.astype(np.bool_)
 
 
 _MAX_FLOAT: Final = int(np.finfo(np.float64).max)

@@ -6,3 +6,4 @@ TOKEN_FIELDS: Final = ("prompt_token_ids", "generation_token_ids", "generation_l
 PROMPT, GENERATION, LOG_PROBS, ROUTED_EXPERTS = TOKEN_FIELDS
 ID_FIELDS: Final = (PROMPT, GENERATION)
 ARRAY_FIELDS: Final = (PROMPT, GENERATION, LOG_PROBS)  # every record has these three
+LOSS_MASK: Final = "generation_loss_mask"  # an extra field: which of the generated tokens the policy sampled
