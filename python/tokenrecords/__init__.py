@@ -14,7 +14,7 @@ from tokenrecords.engines.stream import merge_stream
 from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.jsonl import JsonlReader, RecordError, append_jsonl, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.lineage.deltas import Expansion, expand_deltas
-from tokenrecords.lineage.parents import resolve_parent
+from tokenrecords.lineage.parents import link_entries, resolve_parent
 from tokenrecords.records import (
     DIGEST_VERSION,
     LEDGER_ROW_MISSING_CHAIN_HASH_REASON,
@@ -80,6 +80,7 @@ __all__ = [
     "expand_deltas",
     "extract_token_fields",
     "group_by_rollout",
+    "link_entries",
     "merge_stream",
     "pack_chains",
     "read_jsonl",

@@ -13,7 +13,7 @@ from tokenrecords.engines.payload import Body, unwrap
 from tokenrecords.engines.response import read_sent
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
-from tokenrecords.lineage.parents import cumulative_length, starts_prompt
+from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
 from tokenrecords.tokens.names import ARRAY_FIELDS, PROMPT, TOKEN_FIELDS
 
@@ -117,7 +117,7 @@ def _stamped(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, del
     if parent is None:
         return stamp_lineage(entry, None, ParentResolutionStatus.ROOT)
     if not starts_prompt(parent, entry):
-        entry.parent_resolution_reason = "prefix_mismatch"
+        entry.parent_resolution_reason = PREFIX_MISMATCH
         return stamp_lineage(entry, None, ParentResolutionStatus.UNRESOLVED)
     stamp_lineage(entry, parent.model_call_id, ParentResolutionStatus.RESOLVED)
     if not delta:

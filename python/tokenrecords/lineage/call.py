@@ -65,6 +65,8 @@ class Call:
                 return cls(entry, _NO_IDS, _NO_IDS, why)
             ids.append(array)
         prompt, generation = ids
+        if shared_dtype(ids) is None:
+            return cls(entry, _NO_IDS, _NO_IDS, "no integer dtype holds all ids of its sequence")
         return cls(entry, prompt, generation)
 
     @property

@@ -6,12 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokenrecords._core import PrefixIndex, compute_digests
+from tokenrecords._core import compute_digests
 from tokenrecords.entry.assigned import wrong_types
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.call import Call, name_parents, starts_prompt
 from tokenrecords.lineage.deltas import expand, with_full_prompt
-from tokenrecords.tokens.arrays import Fault, log_prob_array, same_ids, shared_dtype
+from tokenrecords.lineage.prefixes import Prefixes
+from tokenrecords.tokens.arrays import Fault, log_prob_array, same_ids
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> 
     for call in calls:
         call.entry = with_full_prompt(call)
     generated = sorted((call for call in calls if len(call.generation)), key=lambda call: (len(call.prompt), call.id))
-    _choose_parents(generated)
+    _choose_parents(generated, threads)
     _check_recorded(generated, threads)
     for call in generated:
         if call.parent is not None:
@@ -100,12 +101,7 @@ def _log_probs(call: Call) -> LogProbArray | None:
         log_probs = log_prob_array(getattr(call.entry, LOG_PROBS, None))
     except Fault:
         return None
-    sound = (
-        not call.fault
-        and len(log_probs) == len(call.generation)
-        and shared_dtype((call.prompt, call.generation)) is not None
-        and not wrong_types(call.entry)
-    )
+    sound = not call.fault and len(log_probs) == len(call.generation) and not wrong_types(call.entry)
     return log_probs if sound else None
 
 
@@ -136,14 +132,17 @@ def link_named(calls: Sequence[Call], *, threads: int | None = None) -> None:
     expand(calls, threads=threads)
     for call in calls:
         parent = call.named
-        if parent is not None and not call.fault and not parent.fault and starts_prompt(parent, call):
+        if parent is None or call.fault or parent.fault:
+            continue
+        # Of two calls with the same ids that generated nothing neither continues the other.
+        if (len(parent.generation) or parent.length < call.length) and starts_prompt(parent, call):
             call.parent, parent.following = parent, call
 
 
-def _choose_parents(calls: Sequence[Call]) -> None:
+def _choose_parents(calls: Sequence[Call], threads: int | None) -> None:
     """Keep the parent that may be one, and name what is wrong with a call that has none."""
     places = {call: place for place, call in enumerate(calls)}
-    index: PrefixIndex | None = None
+    prefixes: Prefixes | None = None
     for place, call in enumerate(calls):
         status, named = call.entry.parent_resolution, call.named
         if status == ParentResolutionStatus.ROOT:
@@ -153,27 +152,15 @@ def _choose_parents(calls: Sequence[Call]) -> None:
         elif call.named_id is None:
             call.failure = NO_RESOLUTION if status is None else MISSING_ID
         elif named not in places:
-            index = index or PrefixIndex((other.prompt, other.generation) for other in calls)
-            call.parent = _only_longest_prefix(call, calls, index)
+            prefixes = prefixes or Prefixes(calls, threads=threads)
+            # A shorter prompt, so that it stands before `call`; several with the same sequence decide nothing.
+            found = prefixes.longest(call)
+            call.parent = found[0] if len(found) == 1 else None
             call.failure = PARENT_MISSING if call.parent is None else RECOVERED
         elif places[named] >= place:
             call.parent, call.failure = None, PARENT_MISSING
         elif call.parent is None or named.entry.cum_len not in (None, named.length):
             call.parent, call.failure = None, DIGEST_MISMATCH
-
-
-def _only_longest_prefix(call: Call, calls: Sequence[Call], index: PrefixIndex) -> Call | None:
-    """The call with the longest sequence that starts the prompt, None where several have it.
-
-    Its prompt is shorter, so that it stands before `call`.
-    """
-    limit = len(call.prompt)
-    while found := [calls[place] for place in index.longest(call.prompt, limit)]:
-        fitting = [other for other in found if starts_prompt(other, call)]
-        if fitting:
-            return fitting[0] if len(fitting) == 1 else None
-        limit = found[0].length - 1  # another sequence with the same fingerprint
-    return None
 
 
 def _check_recorded(calls: Sequence[Call], threads: int | None) -> None:

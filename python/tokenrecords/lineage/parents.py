@@ -1,16 +1,131 @@
-"""The parent of a call, found by the exact tokens."""
+"""The parents of calls, found by the exact tokens: of one call, or of a whole set."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tokenrecords._core import prefix_digest, stands_at
+from tokenrecords.entry.assigned import wrong_types
+from tokenrecords.entry.entries import as_entries
 from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.lineage.call import Call
+from tokenrecords.lineage.calls import link_named
+from tokenrecords.lineage.prefixes import Prefixes
+from tokenrecords.tokens.arrays import same_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tokenrecords.entry.model import TokenEntry
+
+# Reasons that a call is unresolved for.
+PREFIX_MISMATCH = "prefix_mismatch"
+NO_PREFIX_PARENT = "no_prefix_parent"
+
+
+def link_entries(entries: Iterable[TokenEntry], *, threads: int | None = None) -> list[TokenEntry]:
+    """Find the parents of a whole set of calls, in whatever order they were captured, and stamp them.
+
+    A named parent (`parent_call_id`) is kept where it is proven; where it is not, the call is UNRESOLVED with the
+    reason `prefix_mismatch`. For a call that names none the parent is the call of its rollout with the longest
+    cumulative sequence that starts its prompt; of several with the same sequence the one with the latest `created_at`,
+    then the greatest call id. An entry that is stamped ROOT stays one. Of the calls of a rollout that have no parent
+    the one with the earliest `created_at`, then the shortest prompt, then the least call id, is the ROOT, with those of
+    the same prompt; the others are UNRESOLVED with the reason `no_prefix_parent`. A call that generated nothing is
+    nobody's parent, and the ROOT only where no other can be.
+
+    Args:
+        entries: Records of any number of rollouts, full or delta. They are stamped in place: `parent_call_id`,
+            `parent_resolution`, `parent_resolution_reason`, and `cum_len` and `digest` where they are not there yet. A
+            delta entry keeps what it says; so does one whose fields make no sequence of token ids, which `verify`
+            reports.
+        threads: The most threads that hash; by default the CPUs that this process may use.
+
+    Returns:
+        The same entries, in the order of the input.
+
+    Raises:
+        ValueError: `threads` is below 1.
+        TypeError: `entries` is one entry, a path or a mapping.
+
+    >>> from tokenrecords import TokenEntry
+    >>> second, first = (TokenEntry(rollout_id="r", model_call_id=call_id, prompt_token_ids=prompt,
+    ...                             generation_token_ids=[9], generation_log_probs=[-0.5])
+    ...                  for call_id, prompt in (("b", [1, 2, 9, 4]), ("a", [1, 2])))
+    >>> [(call.model_call_id, str(call.parent_resolution)) for call in link_entries([second, first])]
+    [('b', 'resolved'), ('a', 'root')]
+    """
+    entries = as_entries(entries)
+    rollouts: dict[str, list[Call]] = {}
+    for entry in entries:
+        call = Call.of(entry) if not wrong_types(entry) else None
+        if call is not None and not call.fault:
+            rollouts.setdefault(entry.rollout_id, []).append(call)
+    for calls in rollouts.values():
+        _link(calls, threads)
+    return entries
+
+
+def _link(calls: Sequence[Call], threads: int | None) -> None:
+    """Find and stamp the parents of the calls of one rollout."""
+    link_named(calls, threads=threads)
+    known = [call for call in calls if not call.fault]
+    prefixes = Prefixes(known, threads=threads)
+    parentless = []
+    for call in known:
+        entry = call.entry
+        if entry.prompt_is_delta:
+            continue
+        if entry.parent_call_id is None and entry.parent_resolution != ParentResolutionStatus.ROOT:
+            call.parent = _latest(prefixes.longest(call))
+        if call.parent is not None and _is_as_recorded(call.parent, prefixes.digests):
+            _stamp(call, prefixes.digests, ParentResolutionStatus.RESOLVED, call.parent.id)
+        elif entry.parent_call_id is not None:
+            _stamp(call, prefixes.digests, ParentResolutionStatus.UNRESOLVED, reason=PREFIX_MISMATCH)
+        else:
+            parentless.append(call)
+    first = min(parentless, key=_age, default=None)
+    for call in parentless:
+        is_root = call.entry.parent_resolution == ParentResolutionStatus.ROOT
+        if is_root or (first is not None and same_ids(first.prompt, call.prompt)):
+            _stamp(call, prefixes.digests, ParentResolutionStatus.ROOT)
+        else:
+            reason = call.entry.parent_resolution_reason or NO_PREFIX_PARENT
+            _stamp(call, prefixes.digests, ParentResolutionStatus.UNRESOLVED, reason=reason)
+
+
+def _is_as_recorded(call: Call, digests: Mapping[Call, str]) -> bool:
+    """True if the call's ids are those that its record was stamped with, as far as it was."""
+    entry = call.entry
+    return entry.cum_len in (None, call.length) and entry.digest in (None, digests.get(call))
+
+
+def _stamp(
+    call: Call,
+    digests: Mapping[Call, str],
+    status: ParentResolutionStatus,
+    parent_call_id: str | None = None,
+    reason: str = "",
+) -> None:
+    entry = call.entry
+    entry.parent_call_id, entry.parent_resolution, entry.parent_resolution_reason = parent_call_id, status, reason
+    # What was recorded before stays: it is the proof of these ids, or of a change that `verify` reports.
+    if entry.cum_len is None and entry.digest is None and call in digests:
+        entry.cum_len, entry.digest = call.length, digests[call]
+
+
+def _latest(calls: Iterable[Call]) -> Call | None:
+    return max(calls, key=lambda call: (_time(call, -math.inf), call.id), default=None)
+
+
+def _age(call: Call) -> tuple[bool, float, int, str]:
+    return not len(call.generation), _time(call, math.inf), len(call.prompt), call.id
+
+
+def _time(call: Call, unknown: float) -> float:
+    time = call.entry.created_at
+    return unknown if math.isnan(time) else time
 
 
 def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[str | None, ParentResolutionStatus, str]:
@@ -51,14 +166,14 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
         named = [call for call in calls if call.model_call_id == entry.parent_call_id]
         if any(starts_prompt(call, entry) for call in named):
             return entry.parent_call_id, ParentResolutionStatus.RESOLVED, ""
-        return None, ParentResolutionStatus.UNRESOLVED, "prefix_mismatch"
+        return None, ParentResolutionStatus.UNRESOLVED, PREFIX_MISMATCH
     # The longest first and of equal ones the latest, so that the first that fits is the parent.
     for call in sorted(calls, key=cumulative_length)[::-1]:
         if starts_prompt(call, entry):
             return call.model_call_id, ParentResolutionStatus.RESOLVED, ""
     if not calls or any(_is_root(call) and _same_prompt(call, entry) for call in calls):
         return None, ParentResolutionStatus.ROOT, ""
-    return None, ParentResolutionStatus.UNRESOLVED, "no_prefix_parent"
+    return None, ParentResolutionStatus.UNRESOLVED, NO_PREFIX_PARENT
 
 
 def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:

@@ -93,9 +93,7 @@ def stamp_lineage(
     if not isinstance(parent_call_id, str | None):
         raise TypeError(f"parent_call_id is {parent_call_id!r}: a call id or None is needed")
     check_parent(status, parent_call_id, is_delta=entry.prompt_is_delta)
-    cum_len, digest = _measure(entry, cumulative)
-    entry.cum_len = cum_len
-    entry.digest = digest
+    entry.cum_len, entry.digest = _measure(entry, cumulative)
     entry.parent_call_id = parent_call_id
     entry.parent_resolution = status
     return entry
