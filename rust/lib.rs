@@ -64,6 +64,7 @@
 
 pub mod digest;
 pub mod dtype;
+pub mod files;
 pub mod json;
 pub mod prefixes;
 mod sha256;

@@ -1,6 +1,7 @@
 """The native half of `tokenrecords`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import Any, Final, Self, TypeAlias, final
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = [
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
     "PrefixIndex",
+    "RecordLine",
+    "RecordScanner",
     "__version__",
     "array_over",
     "compute_digest",
@@ -165,3 +168,63 @@ class PrefixIndex:
     def __new__(cls, sequences: Iterable[Sequence[_TokenSequence]]) -> Self: ...
     def longest(self, token_ids: _TokenSequence, limit: int) -> list[int]:
         """The positions of the longest sequences that start `token_ids` and have at most `limit` ids."""
+
+@final
+class RecordLine:
+    """A line of a file.
+
+    Attributes:
+        data: Its bytes, with the line break: a new object each time.
+        path: The file's name.
+        number: The line's number, from 1.
+        offset: Bytes before the line, uncompressed.
+        is_last: True if it has no line break.
+    """
+
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def is_last(self) -> bool: ...
+
+@final
+class RecordScanner:
+    """The lines of several sources in order, each as `scan_record` reads it, without blank ones.
+
+    Other threads read, decompress and scan ahead. They start one by one as `take` has to do their work; where none can
+    be started, it does all of it. Held are 1 MiB of text for each thread, but at least a block for each (whole lines of
+    128 KiB together, or one longer line), and what was read of it; of fed lines `threads + 1`.
+
+    Args:
+        sources: Name and origin of each: a path, bytes, or None where `feed` gives the lines. A file's name says how it
+            is compressed. What is not a regular file, can't be opened or is damaged is left to `feed`, from there on.
+        feed: Called as `feed(place, number, offset)`: the next line of the source at that position, after so many lines
+            and bytes of it; empty at its end. What it raises ends the source and is raised by `take` in its place.
+        threads: The most threads, of which the calling one is the first; by default the CPUs that this process may use.
+        arrays: False leaves the lines unscanned.
+        narrow: As for `scan_record`.
+    """
+
+    def __new__(
+        cls,
+        sources: Sequence[tuple[str, PathLike[str] | bytes | None]],
+        feed: Callable[[int, int, int], bytes],
+        *,
+        threads: int | None,
+        arrays: bool,
+        narrow: bool,
+    ) -> Self: ...
+    def take(self) -> tuple[RecordLine, tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None] | None:
+        """The next line and what `scan_record` gives of it; None behind the last one.
+
+        Raises:
+            RuntimeError: The threads are in the process that this one was forked from.
+        """
+
+    def close(self) -> None:
+        """End the threads; nothing is to be taken then."""

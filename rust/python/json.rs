@@ -18,7 +18,11 @@ pub type Scanned<'py> = (Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3]);
 
 /// The arrays of a line, read without the GIL; None where pydantic must read the line.
 pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> Option<Scanned<'py>> {
-    let found = py.detach(|| json::scan_record::<F>(line))?;
+    py.detach(|| json::scan_record::<F>(line)).map(|found| arrays_of(py, found))
+}
+
+/// What was found in a line, as Python objects.
+pub fn arrays_of<F: LogProb + numpy::Element>(py: Python<'_>, found: json::Scanned<F>) -> Scanned<'_> {
     let ids = |ids| match ids {
         Ids::I32(ids) => ids.into_pyarray(py).into_any(),
         Ids::I64(ids) => ids.into_pyarray(py).into_any(),
@@ -29,7 +33,7 @@ pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> O
         found.generation_token_ids.map(ids),
         found.generation_log_probs.map(|log_probs| log_probs.into_pyarray(py).into_any()),
     ];
-    Some((PyBytes::new(py, &found.rest), arrays))
+    (PyBytes::new(py, &found.rest), arrays)
 }
 
 /// The line of a record, without its line break: keys sorted, no spaces, as orjson writes it.

@@ -10,6 +10,7 @@ mod exported;
 mod items;
 mod json;
 mod prefixes;
+mod scanner;
 mod small_int;
 mod tokens;
 
@@ -36,6 +37,9 @@ mod _core {
 
     #[pymodule_export]
     use super::prefixes::PrefixIndex;
+
+    #[pymodule_export]
+    use super::scanner::{RecordLine, RecordScanner};
 
     #[pymodule_export]
     const DIGEST_VERSION: u8 = wire::VERSION;

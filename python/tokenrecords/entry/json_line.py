@@ -57,10 +57,14 @@ def build(model: type[Model], data: bytes, scanned: Scanned, options: Options) -
     Raises:
         ValueError: The line holds no record, or an id does not fit `options.dtype`.
     """
-    entry = None if scanned is None else _build_scanned(model, *scanned)
-    if entry is None:
-        entry = model.model_validate_json(data)
-    if options.arrays and (scanned is None or options.dtype is not None):
+    entry = build_scanned(model, scanned, options)
+    return parse(model, data, options) if entry is None else entry
+
+
+def parse(model: type[Model], data: bytes, options: Options) -> Model:
+    """The record of a line, read by pydantic alone; raises as `build`."""
+    entry = model.model_validate_json(data)
+    if options.arrays:
         _make_arrays(entry.__dict__, options)
     return entry
 
@@ -79,8 +83,15 @@ def _make_arrays(values: dict[str, Any], options: Options) -> None:
             values[LOG_PROBS] = np.array(values[LOG_PROBS], np.float32 if options.narrow else np.float64)
 
 
-def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[Any] | None, ...]) -> Model | None:
-    """The record, or None where only pydantic can say what is wrong with the whole line."""
+def build_scanned(model: type[Model], scanned: Scanned, options: Options) -> Model | None:
+    """The record of what was scanned, or None where only pydantic can say what is wrong with the whole line.
+
+    Raises:
+        ValueError: An id does not fit `options.dtype`.
+    """
+    if scanned is None:
+        return None
+    rest, arrays = scanned
     try:
         entry = model.model_validate_json(rest)
     except ValidationError:
@@ -90,6 +101,8 @@ def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[An
     if ids is None or log_probs is None or len(ids) != len(log_probs):
         return None
     entry.__dict__.update(zip(ARRAY_FIELDS, arrays, strict=True))
+    if options.dtype is not None:
+        _make_arrays(entry.__dict__, options)
     return entry
 
 

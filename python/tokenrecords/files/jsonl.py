@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias
 
 from pydantic import ValidationError
 
+from tokenrecords._core import RecordScanner
 from tokenrecords.entry import json_line
 from tokenrecords.entry.entries import several
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
-from tokenrecords.files.sources import Damage, Line, PathLike, Source, lines
+from tokenrecords.files.sources import Damage, Feed, PathLike, Source, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     import numpy.typing as npt
 
-    _Lines: TypeAlias = Generator[Line | Damage, None, None]
-    _Scans: TypeAlias = Generator[tuple[Line | Damage, json_line.Scanned], None, None]
+    from tokenrecords._core import RecordLine
+
     OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
 
 __all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jsonl", "write_jsonl"]
@@ -61,10 +60,10 @@ class JsonlReader:
         errors: The lines that held no record so far.
     """
 
-    def __init__(self, source: _Lines, options: json_line.Options, on_error: OnError, threads: int) -> None:
+    def __init__(self, scanner: RecordScanner, feed: Feed, options: json_line.Options, on_error: OnError) -> None:
         self.errors: list[RecordError] = []
         # The generator does not know the reader: an abandoned reader frees both, and the file, at once.
-        self._entries = _entries(source, options, threads, _Errors(self.errors, on_error))
+        self._entries = _entries(scanner, feed, options, _Errors(self.errors, on_error))
 
     def __iter__(self) -> Self:
         return self
@@ -99,27 +98,34 @@ class _Errors:
 
 
 def _entries(
-    source: _Lines, options: json_line.Options, threads: int, errors: _Errors
+    scanner: RecordScanner, feed: Feed, options: json_line.Options, errors: _Errors
 ) -> Generator[TokenEntry, None, None]:
-    scans = _scan_ahead(source, options, threads) if threads > 1 else _scan(source, options)
-    with closing(source), closing(scans):
-        for line, scanned in scans:
-            if isinstance(line, Damage):
-                errors.report(RecordError(line.path, line.number, line.offset, line.reason), None)
-                continue
+    with closing(feed), closing(scanner):
+        while True:
             try:
-                entry = json_line.build(TokenEntry, line.data, scanned, options)
+                taken = scanner.take()
+            except Damage as damage:
+                errors.report(RecordError(*damage.args), None)
+                continue
+            if taken is None:
+                return
+            line, scanned = taken
+            try:
+                # The line's text becomes bytes only where pydantic must read it.
+                entry = json_line.build_scanned(TokenEntry, scanned, options)
+                if entry is None:
+                    entry = json_line.parse(TokenEntry, line.data, options)
             except ValueError as error:
                 _bad(line, error, errors)
                 continue
             set_origin(entry, line.path, line.number)
             # Nothing of a record is kept here while the next one is read.
-            del line, scanned
+            del line, scanned, taken
             yield entry
             del entry
 
 
-def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
+def _bad(line: RecordLine, error: ValueError, errors: _Errors) -> None:
     if line.is_last and durable.is_torn(line.data):
         # It was never acknowledged: its writer was stopped before the line break.
         size = len(line.data)
@@ -129,40 +135,13 @@ def _bad(line: Line, error: ValueError, errors: _Errors) -> None:
     errors.report(RecordError(line.path, line.number, line.offset, _reason(line, error)), error)
 
 
-def _reason(line: Line, error: ValueError) -> str:
+def _reason(line: RecordLine, error: ValueError) -> str:
     """What is wrong, with a place in this line alone: pydantic counts the line break as a further line."""
     try:
         TokenEntry.model_validate_json(line.data.rstrip())
     except ValidationError as found:
         error = found
     return one_line(error).replace(" at line 1 column ", " at column ")
-
-
-def _scan(source: _Lines, options: json_line.Options) -> _Scans:
-    for line in source:
-        scanned = None if isinstance(line, Damage) else json_line.scan(line.data, options)
-        yield line, scanned
-        del line, scanned
-
-
-def _scan_ahead(source: _Lines, options: json_line.Options, threads: int) -> _Scans:
-    """As `_scan`, with as many lines in work as there are threads."""
-    with ThreadPoolExecutor(threads, "tokenrecords-scan") as pool:
-        ahead: deque[tuple[Line | Damage, Future[json_line.Scanned] | None]] = deque()
-        for line in source:
-            ahead.append((line, None if isinstance(line, Damage) else pool.submit(json_line.scan, line.data, options)))
-            del line
-            if len(ahead) > threads:
-                yield _scanned(ahead)
-        while ahead:
-            yield _scanned(ahead)
-
-
-def _scanned(
-    ahead: deque[tuple[Line | Damage, Future[json_line.Scanned] | None]],
-) -> tuple[Line | Damage, json_line.Scanned]:
-    line, future = ahead.popleft()
-    return line, None if future is None else future.result()
 
 
 def scan_jsonl(
@@ -172,7 +151,7 @@ def scan_jsonl(
     dtype: npt.DTypeLike | None = None,
     log_prob_dtype: npt.DTypeLike = "float64",
     on_error: OnError = "raise",
-    threads: int = 1,
+    threads: int | None = None,
 ) -> JsonlReader:
     """Iterate over the records of a file.
 
@@ -202,12 +181,16 @@ def scan_jsonl(
     >>> [entry.prompt_token_ids for entry in scan_jsonl(line)]
     [array([1, 2], dtype=int32)]
     """
-    if threads < 1:
-        raise ValueError(f"threads is {threads}: it must be at least 1")
     if on_error not in ("raise", "skip") and not callable(on_error):
         raise TypeError(f"on_error is {on_error!r}: 'raise', 'skip' or a function is needed")
     options = json_line.Options.of(arrays=arrays, dtype=dtype, log_prob_dtype=log_prob_dtype)
-    return JsonlReader(lines(source), options, on_error, threads)
+    found = places(source)
+    feed = Feed(found)
+    if threads is None and any(place.stream for place in found):
+        threads = 1  # its owner may read on
+    sources = [(place.name, place.origin) for place in found]
+    scanner = RecordScanner(sources, feed, threads=threads, arrays=options.arrays, narrow=options.narrow)
+    return JsonlReader(scanner, feed, options, on_error)
 
 
 def read_jsonl(
@@ -217,7 +200,7 @@ def read_jsonl(
     dtype: npt.DTypeLike | None = None,
     log_prob_dtype: npt.DTypeLike = "float64",
     on_error: OnError = "raise",
-    threads: int = 1,
+    threads: int | None = None,
 ) -> list[TokenEntry]:
     """The records of a file as a list; the arguments and errors of `scan_jsonl`.
 

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
@@ -28,23 +28,16 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = "PathLike | IO[bytes] | Buffer | Iterable[PathLike]"
 
 
-class Line(NamedTuple):
-    """A line of a source."""
+class Place(NamedTuple):
+    """Where lines come from."""
 
-    data: bytes
-    path: str
-    number: int  # from 1
-    offset: int  # bytes before it, uncompressed
-    is_last: bool = False  # it has no line break
+    name: str
+    origin: Path | bytes | None  # a file or text that can be read by any thread; None for a stream
+    stream: IO[bytes] | None = None
 
 
-class Damage(NamedTuple):
-    """What stands in for the rest of a file whose compressed data are damaged."""
-
-    path: str
-    number: int
-    offset: int
-    reason: str
+class Damage(Exception):  # noqa: N818 - it says what is wrong with data, and costs what follows in that file alone
+    """The rest of a file can't be decompressed: its path, the next line's number and offset, and why."""
 
 
 def is_compressed(path: PathLike) -> bool:
@@ -52,27 +45,31 @@ def is_compressed(path: PathLike) -> bool:
     return os.fspath(path).endswith(_COMPRESSED)
 
 
-def lines(source: Source) -> Generator[Line | Damage, None, None]:
-    """The lines of a source, without a byte order mark at the start of a file, and without blank lines.
+def places(source: Source) -> list[Place]:
+    """The files of a source, or the one place that it is.
 
     Raises:
         TypeError: `source` is none.
         FileNotFoundError: There is no such file, or no file of records in a directory.
     """
     if isinstance(source, str | os.PathLike):
-        return _lines_of_files(record_files(source))
+        return _files([source])
     if _has_buffer(source):
-        return _lines_of(io.BytesIO(cast("Buffer", source)), "<bytes>")
+        return [Place("<bytes>", bytes(cast("Buffer", source)))]
     if hasattr(source, "read"):
         if not isinstance(source.read(0), bytes):
             raise TypeError("source is a text file: open it in binary mode")
         name = getattr(source, "name", None)
-        return _lines_of(cast("IO[bytes]", source), name if isinstance(name, str) else "<file>")
+        return [Place(name if isinstance(name, str) else "<file>", None, cast("IO[bytes]", source))]
     if isinstance(source, Iterable):
-        return _lines_of_files([file for path in source for file in record_files(path)])
+        return _files(source)
     raise TypeError(
         f"source is {type(source).__name__}: a path, an open binary file, bytes, or an iterable of paths is needed"
     )
+
+
+def _files(paths: Iterable[PathLike]) -> list[Place]:
+    return [Place(str(file), file) for path in paths for file in record_files(path)]
 
 
 def record_files(path: PathLike) -> list[Path]:
@@ -90,12 +87,6 @@ def record_files(path: PathLike) -> list[Path]:
     return files
 
 
-def _lines_of_files(files: list[Path]) -> Generator[Line | Damage, None, None]:
-    for file in files:
-        with open_file(file) as stream:
-            yield from _lines_of(stream, str(file))
-
-
 def _has_buffer(source: Any) -> bool:
     try:
         memoryview(source).release()
@@ -104,22 +95,51 @@ def _has_buffer(source: Any) -> bool:
     return True
 
 
-def _lines_of(stream: IO[bytes], path: str) -> Generator[Line | Damage, None, None]:
-    number = offset = 0
-    try:
-        while data := _read_line(stream):
-            number += 1
-            size, is_last = len(data), not data.endswith(b"\n")
-            if number == 1:
-                data = data.removeprefix(BOM)
-            line = Line(data, path, number, offset, is_last=is_last)
-            del data  # nobody here keeps a line while the next one is read
-            if line.data and not line.data.isspace():
-                yield line
-            del line
-            offset += size
-    except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # may be absent
-        yield Damage(path, number + 1, offset, f"the compressed data are damaged: {error}")
+class Feed:
+    """Gives a `RecordScanner` the lines that it does not read itself.
+
+    They are those of streams, and those of files that only Python can say something about: what can't be opened, is not
+    a regular file, or is damaged.
+    """
+
+    def __init__(self, places: list[Place]) -> None:
+        self._places = places
+        self._open = ExitStack()
+        self._at: int | None = None
+        self._stream: IO[bytes]
+
+    def __call__(self, place: int, number: int, offset: int) -> bytes:
+        """The next line of a place, empty at its end.
+
+        Args:
+            place: The position of the place; there is no way back.
+            number: Lines before it.
+            offset: Bytes before it.
+
+        Raises:
+            Damage: The compressed data are damaged.
+        """
+        name = self._places[place].name
+        try:
+            if place != self._at:
+                self._begin(place, offset)
+            return _read_line(self._stream)
+        except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # may be absent
+            reason = f"the compressed data are damaged: {error}"
+            raise Damage(name, number + 1, offset, reason) from None
+
+    def _begin(self, place: int, offset: int) -> None:
+        self.close()
+        _, origin, stream = self._places[place]
+        if stream is None:
+            stream = self._open.enter_context(open_file(cast("Path", origin)))
+        if offset:
+            stream.seek(offset)
+        self._at, self._stream = place, stream
+
+    def close(self) -> None:
+        """Close the file that is open, unless its owner is somebody else."""
+        self._open.close()
 
 
 def _read_line(stream: IO[bytes]) -> bytes:

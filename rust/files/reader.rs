@@ -1,0 +1,168 @@
+//! Blocks of whole lines out of a regular file, or out of memory.
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::Text;
+use super::cut::{Cutter, Line};
+
+/// Bytes that are read at once: a block is at least about as long, so that what threads tell each other of it weighs
+/// little, and short enough to stay in the cache between reading and scanning. `benches/files.py` measures reading; 64
+/// and 256 KiB took the same time.
+const CHUNK: usize = 1 << 17;
+
+/// Bytes of compressed data that are read at once.
+const COMPRESSED: usize = 1 << 16;
+
+/// Where text is read from.
+enum Input {
+    /// A file as it is, and what tells that it was changed, from before the text that waits in `carry` was read.
+    Plain(File, Stamp),
+    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<File>>>),
+    Memory(Cursor<Text>),
+}
+
+/// What of a file changes when somebody writes to it.
+type Stamp = (u64, Option<SystemTime>);
+
+/// A file that is read in blocks.
+pub struct Reader {
+    input: Input,
+    /// The beginning of the next block, read with the one before.
+    carry: Vec<u8>,
+    cutter: Cutter,
+    /// Why there is no further block: true at the end, false where somebody else must read on.
+    ended: Option<bool>,
+}
+
+/// Why there is no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The file ends here.
+    Whole,
+    /// Somebody else must read on: this many lines and bytes were given.
+    Unsure(Cutter),
+}
+
+impl Reader {
+    /// A regular file, compressed or not by its name; None where somebody else must say what is wrong with it.
+    pub fn open(path: &Path) -> Option<Self> {
+        // Opening a pipe may wait for ever.
+        if !path.metadata().ok()?.is_file() {
+            return None;
+        }
+        let file = File::open(path).ok()?;
+        let name = path.as_os_str().as_encoded_bytes();
+        let input = if name.ends_with(b".gz") {
+            Input::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(COMPRESSED, file))))
+        } else if name.ends_with(b".zst") {
+            let compressed = BufReader::with_capacity(COMPRESSED, file);
+            Input::Zstd(Box::new(zstd::Decoder::with_buffer(compressed).ok()?))
+        } else {
+            let stamp = stamp(&file.metadata().ok()?);
+            Input::Plain(file, stamp)
+        };
+        Some(Self::of(input))
+    }
+
+    /// Text in memory.
+    pub fn over(text: Text) -> Self {
+        Self::of(Input::Memory(Cursor::new(text)))
+    }
+
+    fn of(input: Input) -> Self {
+        Self { input, carry: Vec::new(), cutter: Cutter::default(), ended: None }
+    }
+
+    /// The next block and its lines; the last line of the last block may lack its line break.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn next(&mut self, stop: &AtomicBool) -> Result<(Vec<u8>, Vec<Line>), Ended> {
+        let text = match self.ended {
+            None => self.block(stop),
+            Some(_) => Vec::new(),
+        };
+        if text.is_empty() {
+            return Err(if self.ended == Some(true) { Ended::Whole } else { Ended::Unsure(self.cutter) });
+        }
+        let lines = self.cutter.cut(&text);
+        Ok((text, lines))
+    }
+
+    /// The text of the next block, the same in two readings where the file was changed meanwhile.
+    ///
+    /// A writer that appends cuts off a line that another one left unfinished, and writes its own in that place. Read
+    /// in several pieces, a line could be the beginning of one and the end of the other.
+    fn block(&mut self, stop: &AtomicBool) -> Vec<u8> {
+        let mut text = self.gather(stop);
+        while let Input::Plain(file, before) = &mut self.input {
+            let now = file.metadata().map(|found| stamp(&found));
+            if now.as_ref().is_ok_and(|now| *now == *before) || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let back = file.seek(SeekFrom::Start(self.cutter.offset));
+            let (Ok(now), Ok(_)) = (now, back) else {
+                self.ended = Some(false);
+                return Vec::new();
+            };
+            *before = now;
+            (self.carry, self.ended) = (Vec::new(), None);
+            let again = self.gather(stop);
+            if again == text {
+                break;
+            }
+            text = again;
+        }
+        text
+    }
+
+    /// Reads on to the next line break behind a chunk, or to the end.
+    fn gather(&mut self, stop: &AtomicBool) -> Vec<u8> {
+        let mut text = std::mem::take(&mut self.carry);
+        loop {
+            let start = text.len();
+            text.reserve(CHUNK);
+            let read = match &mut self.input {
+                Input::Plain(file, _) => read_chunk(file, &mut text),
+                Input::Gzip(decoder) => read_chunk(decoder, &mut text),
+                Input::Zstd(decoder) => read_chunk(decoder, &mut text),
+                Input::Memory(memory) => read_chunk(memory, &mut text),
+            };
+            let last_break = memchr::memrchr(b'\n', &text[start..]).map(|at| start + at + 1);
+            match read {
+                // Not even the rest of a line: the end of the file is not known to be there.
+                Err(_) => {
+                    self.ended = Some(false);
+                    text.truncate(last_break.unwrap_or(0));
+                    return text;
+                }
+                Ok(0) => {
+                    self.ended = Some(true);
+                    return text;
+                }
+                Ok(_) if stop.load(Ordering::Relaxed) => return Vec::new(),
+                Ok(_) => {}
+            }
+            if let Some(end) = last_break {
+                self.carry = text.split_off(end);
+                return text;
+            }
+        }
+    }
+}
+
+/// Appends up to a chunk; gives how many bytes there were, 0 at the end.
+fn read_chunk(input: &mut impl Read, text: &mut Vec<u8>) -> io::Result<usize> {
+    input.take(CHUNK as u64).read_to_end(text)
+}
+
+fn stamp(found: &Metadata) -> Stamp {
+    (found.len(), found.modified().ok())
+}
