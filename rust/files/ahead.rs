@@ -15,8 +15,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::Text;
+use super::buffers::Buffers;
 use super::cut::{Cutter, Line};
-use super::reader::{Ended, Reader};
+use super::reader::{CHUNK, Ended, Reader};
 
 /// Bytes of text that may be held for each thread, but for the last block of each: enough to keep the threads busy while
 /// the taker works on one record.
@@ -80,6 +81,7 @@ struct Shared<T, E> {
     scan: fn(&[u8]) -> T,
     /// The most threads, the taker's among them.
     threads: usize,
+    buffers: Arc<Buffers>,
     state: Mutex<State<T, E>>,
     /// Told where there is work.
     work: Condvar,
@@ -136,6 +138,7 @@ enum Block<T> {
 /// Something to do, for the source at a position.
 enum Job {
     Open(usize, PathBuf),
+    Over(usize, Text),
     Read(usize, Box<Reader>),
     Scan(usize, usize, Text, Vec<Line>),
 }
@@ -162,6 +165,7 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         let shared = Shared {
             scan,
             threads,
+            buffers: Buffers::new(threads * AHEAD / CHUNK),
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -300,7 +304,8 @@ impl<T, E> Shared<T, E> {
 
     fn carry_out(&self, job: Job) {
         let block = match job {
-            Job::Open(at, path) => self.read(at, Reader::open(&path).map(Box::new)),
+            Job::Open(at, path) => self.read(at, Reader::open(&path, &self.buffers).map(Box::new)),
+            Job::Over(at, text) => self.read(at, Some(Box::new(Reader::over(text, &self.buffers)))),
             Job::Read(at, reader) => self.read(at, Some(reader)),
             Job::Scan(at, number, text, lines) => Some((at, number, text, lines)),
         };
@@ -328,9 +333,9 @@ impl<T, E> Shared<T, E> {
                 source.input = Input::Open(reader);
                 source.blocks.push_back(Block::Busy);
                 let number = source.taken + source.blocks.len() - 1;
-                state.hold(text.len());
+                state.hold(text.as_ref().len());
                 self.tell(&state);
-                Some((at, number, Text::new(text), lines))
+                Some((at, number, text, lines))
             }
             Err(ended) => {
                 source.input = match ended {
@@ -444,7 +449,7 @@ impl<T, E> State<T, E> {
             let at = self.first + self.sources.len();
             let (input, job) = match self.waiting.pop_front()? {
                 Origin::File(path) => (Input::Busy, Some(Job::Open(at, path))),
-                Origin::Memory(text) => (Input::Busy, Some(Job::Read(at, Box::new(Reader::over(text))))),
+                Origin::Memory(text) => (Input::Busy, Some(Job::Over(at, text))),
                 Origin::Given => (Input::Given(Cutter::default()), None),
             };
             self.sources.push_back(Source { input, blocks: VecDeque::new(), taken: 0 });

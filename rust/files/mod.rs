@@ -7,6 +7,7 @@
 //! microseconds, where Python's modules took 205 and 43 (a Zen core, `benches/files.py` compares the reading).
 
 mod ahead;
+mod buffers;
 mod cut;
 mod reader;
 

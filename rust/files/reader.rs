@@ -3,18 +3,20 @@
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use flate2::bufread::MultiGzDecoder;
 
 use super::Text;
+use super::buffers::{Buffers, Lent};
 use super::cut::{Cutter, Line};
 
 /// Bytes that are read at once: a block is at least about as long, so that what threads tell each other of it weighs
 /// little, and short enough to stay in the cache between reading and scanning. `benches/files.py` measures reading; 64
 /// and 256 KiB took the same time.
-const CHUNK: usize = 1 << 17;
+pub const CHUNK: usize = 1 << 17;
 
 /// Bytes of compressed data that are read at once.
 const COMPRESSED: usize = 1 << 16;
@@ -39,6 +41,7 @@ pub struct Reader {
     cutter: Cutter,
     /// Why there is no further block: true at the end, false where somebody else must read on.
     ended: Option<bool>,
+    buffers: Arc<Buffers>,
 }
 
 /// Why there is no block.
@@ -52,7 +55,7 @@ pub enum Ended {
 
 impl Reader {
     /// A regular file, compressed or not by its name; None where somebody else must say what is wrong with it.
-    pub fn open(path: &Path) -> Option<Self> {
+    pub fn open(path: &Path, buffers: &Arc<Buffers>) -> Option<Self> {
         // Opening a pipe may wait for ever.
         if !path.metadata().ok()?.is_file() {
             return None;
@@ -68,32 +71,33 @@ impl Reader {
             let stamp = stamp(&file.metadata().ok()?);
             Input::Plain(file, stamp)
         };
-        Some(Self::of(input))
+        Some(Self::of(input, buffers))
     }
 
     /// Text in memory.
-    pub fn over(text: Text) -> Self {
-        Self::of(Input::Memory(Cursor::new(text)))
+    pub fn over(text: Text, buffers: &Arc<Buffers>) -> Self {
+        Self::of(Input::Memory(Cursor::new(text)), buffers)
     }
 
-    fn of(input: Input) -> Self {
-        Self { input, carry: Vec::new(), cutter: Cutter::default(), ended: None }
+    fn of(input: Input, buffers: &Arc<Buffers>) -> Self {
+        Self { input, carry: buffers.get(), cutter: Cutter::default(), ended: None, buffers: Arc::clone(buffers) }
     }
 
     /// The next block and its lines; the last line of the last block may lack its line break.
     ///
     /// # Errors
     /// There is none.
-    pub fn next(&mut self, stop: &AtomicBool) -> Result<(Vec<u8>, Vec<Line>), Ended> {
+    pub fn next(&mut self, stop: &AtomicBool) -> Result<(Text, Vec<Line>), Ended> {
         let text = match self.ended {
             None => self.block(stop),
             Some(_) => Vec::new(),
         };
-        if text.is_empty() {
+        let lines = self.cutter.cut(&text);
+        let text = Lent::new(text, &self.buffers);
+        if text.as_ref().is_empty() {
             return Err(if self.ended == Some(true) { Ended::Whole } else { Ended::Unsure(self.cutter) });
         }
-        let lines = self.cutter.cut(&text);
-        Ok((text, lines))
+        Ok((Text::new(text), lines))
     }
 
     /// The text of the next block, the same in two readings where the file was changed meanwhile.
@@ -151,7 +155,9 @@ impl Reader {
                 Ok(_) => {}
             }
             if let Some(end) = last_break {
-                self.carry = text.split_off(end);
+                self.carry = self.buffers.get();
+                self.carry.extend_from_slice(&text[end..]);
+                text.truncate(end);
                 return text;
             }
         }

@@ -129,7 +129,9 @@ impl RecordScanner {
                 Taken::Failed(error) => return Err(error),
                 Taken::End => return Ok(None),
                 Taken::Interrupted => return interrupt.map_or(Ok(None), Err),
-                Taken::Broken => return Err(PyRuntimeError::new_err("reading broke down: this is a bug of tokenrecords")),
+                Taken::Broken => {
+                    return Err(PyRuntimeError::new_err("reading broke down: this is a bug of tokenrecords"));
+                }
                 Taken::Forked => {
                     let message = "the reader's threads are in another process: open the files again after a fork";
                     return Err(PyRuntimeError::new_err(message));
