@@ -19,6 +19,9 @@ def loss_once(chains: Sequence[Chain]) -> list[Chain]:
     It is the same token where rollout and call are the same, and all ids up to there. A chain that shares none is the
     same object.
     """
+    calls = [(chain.rollout_id, call_id) for chain in chains for call_id in chain.call_ids]
+    if len(set(calls)) == len(calls):
+        return list(chains)
     holders: dict[tuple[str, str], list[int]] = {}
     return [_without_held(chains, place, holders) for place in range(len(chains))]
 

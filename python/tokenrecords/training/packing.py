@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype, log_prob_array, mask_array, shown
 from tokenrecords.training.chain import Chain
 from tokenrecords.training.loss import loss_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tokenrecords.tokens.arrays import IdArray, TokenIds
+
 __all__ = ["PackedBatch", "PaddedBatch", "pack_chains"]
 
 _MAX_OFFSET = np.iinfo(np.int32).max
@@ -65,6 +69,7 @@ class PackedBatch:
             side: Where the padding goes.
 
         Raises:
+            TypeError: `pad_id`, `length` or `multiple_of` is not an integer.
             ValueError: `pad_id` does not fit the dtype of `input_ids`, a chain is longer than `length`, `multiple_of`
                 is below 1, or `side` is unknown.
 
@@ -73,16 +78,18 @@ class PackedBatch:
         """
         if side not in ("right", "left"):
             raise ValueError(f"side is {side!r}: it must be 'right' or 'left'")
-        if operator.index(multiple_of) < 1:
+        multiple_of = _integer("multiple_of", multiple_of)
+        if multiple_of < 1:
             raise ValueError(f"multiple_of is {multiple_of}: it must be at least 1")
         limits = np.iinfo(self.input_ids.dtype)
         if pad_id is None:
             raise TypeError("pad_id is None: where the tokenizer has no pad token, any id will do")
+        pad_id = _integer("pad_id", pad_id)
         if not limits.min <= pad_id <= limits.max:
             raise ValueError(f"pad_id is {pad_id}: it does not fit {self.input_ids.dtype}")
         lengths = np.diff(self.cu_seqlens)
         longest = int(lengths.max(initial=0))
-        width = longest if length is None else operator.index(length)
+        width = longest if length is None else _integer("length", length)
         if width < longest:
             raise ValueError(f"length is {width}, but chain {int(lengths.argmax())} has {longest} tokens")
         width += -width % multiple_of
@@ -148,9 +155,11 @@ def pack_chains(
             there): "once", in the first of them, or in "each".
 
     Raises:
-        TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, or one of `chains` not a chain.
-        ValueError: A chain is too long, an id does not fit `dtype`, `max_tokens` is below 1, `too_long` or `shared` is
-            unknown, or there are more tokens than int32 offsets can count.
+        TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, one of `chains` not a chain, or a chain's
+            ids are not integers, its mask not one, or its log-probs not real numbers.
+        ValueError: A chain is too long, its arrays are not one-dimensional and of one length, an id does not fit
+            `dtype`, `max_tokens` is below 1, `too_long` or `shared` is unknown, or there are more tokens than int32
+            offsets can count.
 
     >>> from tokenrecords import TokenEntry
     >>> from tokenrecords import build_chains
@@ -160,10 +169,7 @@ def pack_chains(
     >>> batch.input_ids, batch.cu_seqlens
     (array([1, 2, 3, 1, 2, 3]), array([0, 3, 6], dtype=int32))
     """
-    chains = list(chains)
-    for place, chain in enumerate(chains):
-        if not isinstance(chain, Chain):
-            raise TypeError(f"chains[{place}] is {type(chain).__name__}: a Chain is needed, such as ChainBuild.main")
+    chains = [_checked(place, chain) for place, chain in enumerate(chains)]
     dtype = integer_dtype(dtype)
     if too_long not in ("error", "truncate"):
         raise ValueError(f"too_long is {too_long!r}: it must be 'error' or 'truncate'")
@@ -174,7 +180,8 @@ def pack_chains(
     if max_tokens is None:
         bins = [list(range(len(chains)))] if chains else []
     else:
-        if operator.index(max_tokens) < 1:
+        max_tokens = _integer("max_tokens", max_tokens)
+        if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}: it must be at least 1")
         for place, (chain, length) in enumerate(zip(chains, lengths, strict=True)):
             if length > max_tokens and too_long == "error":
@@ -183,8 +190,42 @@ def pack_chains(
                     f"max_tokens is {max_tokens}"
                 )
         lengths = [min(length, max_tokens) for length in lengths]
-        bins = _first_fit_decreasing(lengths, max_tokens)
+        bins = _first_fit_decreasing(lengths, min(max_tokens, sum(lengths)))
     return _pack(chains, lengths, bins, dtype)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {shown(value)}: an integer is needed, got {type(value).__name__}") from None
+
+
+def _checked(place: int, chain: Chain) -> Chain:
+    """The chain, with arrays of the right kind and of one length."""
+    if not isinstance(chain, Chain):
+        raise TypeError(f"chains[{place}] is {type(chain).__name__}: a Chain is needed, such as ChainBuild.main")
+    judged: dict[str, Any] = {}
+    for name, judge, kinds in _JUDGES:
+        value = getattr(chain, name)
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in kinds:
+            try:
+                value = judged[name] = judge(value)
+            except Fault as fault:
+                raise fault.error(f"chains[{place}].{name}") from None
+        if len(value) != len(chain):
+            raise ValueError(
+                f"chains[{place}].{name} has {len(value)} values: {len(chain)} are needed, one for each of its token ids"
+            )
+    return dataclasses.replace(chain, **judged) if judged else chain
+
+
+# What makes an array of each field, and the kinds of dtype of those that are one.
+_JUDGES: Final[tuple[tuple[str, Callable[[Any], Any], str], ...]] = (
+    ("token_ids", id_array, "iu"),
+    ("loss_mask", mask_array, "b"),
+    ("log_probs", log_prob_array, "f"),
+)
 
 
 def _first_fit_decreasing(lengths: Sequence[int], room: int) -> list[list[int]]:
@@ -207,12 +248,23 @@ def _pack(
 ) -> PackedBatch:
     order = [place for bin_ in bins for place in bin_]
     cu_seqlens = _offsets([lengths[place] for place in order])
-    ids = [_ids(chains[place], place, lengths[place], dtype) for place in order]
+    tokens = int(cu_seqlens[-1])
+    input_ids, position_ids = np.empty(tokens, dtype), np.empty(tokens, np.int64)
+    loss_mask, log_probs = np.empty(tokens, np.bool_), np.empty(tokens, np.float32)
+    positions = np.arange(max(lengths, default=0))
+    # Each value is written once, straight to its place.
+    with np.errstate(over="ignore"):  # a log-prob beyond float32 is infinite there
+        for place, start, end in zip(order, cu_seqlens[:-1].tolist(), cu_seqlens[1:].tolist(), strict=True):
+            chain, length = chains[place], lengths[place]
+            input_ids[start:end] = _fitting(chain.token_ids[:length], place, dtype)
+            loss_mask[start:end] = chain.loss_mask[:length]
+            log_probs[start:end] = chain.log_probs[:length]
+            position_ids[start:end] = positions[:length]
     return PackedBatch(
-        input_ids=_flat(ids, dtype),
-        loss_mask=_flat([chains[place].loss_mask[: lengths[place]] for place in order], np.bool_),
-        log_probs=_flat([chains[place].log_probs[: lengths[place]] for place in order], np.float32),
-        position_ids=_flat([np.arange(lengths[place]) for place in order], np.int64),
+        input_ids=input_ids,
+        loss_mask=loss_mask,
+        log_probs=log_probs,
+        position_ids=position_ids,
         cu_seqlens=cu_seqlens,
         sequence_index=np.array(order, np.int32),
         rollout_ids=[chains[place].rollout_id for place in order],
@@ -222,16 +274,14 @@ def _pack(
     )
 
 
-def _ids(chain: Chain, place: int, length: int, dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
+def _fitting(ids: TokenIds, place: int, dtype: np.dtype[Any]) -> IdArray:
+    """The ids, if `dtype` holds all of them."""
+    if isinstance(ids, np.ndarray) and np.can_cast(ids.dtype, dtype):
+        return ids
     try:
-        return as_dtype(id_array(chain.token_ids[:length]), dtype)
+        return as_dtype(ids, dtype)
     except Fault as fault:
         raise fault.error(f"chains[{place}].token_ids") from None
-
-
-def _flat(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    with np.errstate(over="ignore"):  # a log-prob beyond float32 is infinite there
-        return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
 
 
 def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int32]:
