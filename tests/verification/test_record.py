@@ -83,5 +83,5 @@ def test_why_a_parent_is_not_known_is_said() -> None:
 
 
 def test_a_name_that_resembles_none_is_no_fault() -> None:
-    fields = dict.fromkeys(("model_name", "weight_version", "reward", "finish_reason", "generation_loss_mask"), 1)
+    fields = dict.fromkeys(("model_name", "weight_version", "reward", "finish_reason"), 1)
     assert verify([call("a", [1], [2]).model_copy(update=fields)]).findings == []
