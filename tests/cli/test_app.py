@@ -211,3 +211,11 @@ def test_where_no_directory_can_be(tmp_path: Path) -> None:
     for out in (capture.source, capture.source / "out"):
         capture.out = out
         assert capture(row("a", [1], [2])).exit_code == 2
+
+
+def test_a_module_that_is_missing_for_another_reason_is_not_hidden() -> None:
+    code = "import sys; sys.modules['tokenrecords.cli.tree'] = None; import tokenrecords.__main__ as m; m.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
+    assert "pip install" not in done.stderr
