@@ -133,3 +133,28 @@ def test_what_can_not_be_encoded():
         encode_routed_experts(ROUTES[0], "npy")
     with pytest.raises(ValueError, match="int32"):
         encode_routed_experts(np.array([[[2**40]]]), "int32")
+
+
+def test_arrays_of_either_byte_order_become_the_same_text() -> None:
+    routes = np.arange(6, dtype="<i2").reshape(3, 1, 2)
+    for encoding in ("nrlre1", "int32", "object"):
+        assert encode_routed_experts(routes.astype(">i2"), encoding) == encode_routed_experts(routes, encoding)
+
+
+def test_a_shape_beyond_64_bits_is_not_empty() -> None:
+    value = {"data": "", "dtype": "int8", "shape": [2**32, 2**32, 1], "start": 0}
+    with pytest.raises(ValueError, match=r"hold 0 bytes, but int8 of shape"):
+        decode_routed_experts(value, tokens=2**32)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1, 1), ()])
+def test_a_shape_has_two_or_three_sizes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"^shape must be \(layers, top_k\)"):
+        decode_routed_experts("AAAAAA==", tokens=1, shape=shape)
+
+
+def test_sizes_are_plain_digits_and_a_long_text_is_shown_short() -> None:
+    for sizes in ("\u0661x1x1", "1x1", "1x1x-1", "1x1x1x1", "axbxc"):
+        with pytest.raises(ValueError, match="nrlre1") as caught:
+            decode_routed_experts(f"nrlre1:int8:{sizes}:" + "A" * 1_000, tokens=1)
+        assert len(str(caught.value)) < 200
