@@ -239,7 +239,7 @@ def test_masks_are_zeros_and_ones() -> None:
         (np.array([0, 1, 3]), 2),
         (np.array([-1]), 0),
     )
-    for wrong, index in elements:
+    for wrong, index in (*lists, (np.array([0, 1, 3]), 2), (np.array([-1]), 0)):
         with pytest.raises(Fault, match=r"a mask must hold 0 and 1") as caught:
             mask_array(wrong)
         assert caught.value.index == index
