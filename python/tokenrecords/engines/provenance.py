@@ -26,7 +26,7 @@ def kept(prefix: str, holder: Body) -> list[Source]:
 
 
 def kept_on_payload(body: Body, choices: int) -> list[Source]:
-    """What a payload of so many choices says of each: on itself, in its `metadata` and its `meta_info`."""
+    """What a payload of so many choices says of each, on itself, in its `metadata` and its `meta_info`."""
     found = kept("", body)
     for name in ("metadata", "meta_info"):
         if body.get(name) is not None:

@@ -135,10 +135,27 @@ def _prompt(raw: RawChoice) -> Any:
 
 def _mask(raw: RawChoice, generated: int) -> Any:
     places = _places(raw, LOSS_MASK)
-    for _, value, _ in places:
-        if len(value) != generated:
-            raise ResponseFault(f"{generated} {GENERATION} and {len(value)} {LOSS_MASK}", raw.index)
-    return _agreed(raw, LOSS_MASK, places, _judged_mask, _first_unequal_flag) if places else None
+    try:
+        for _, value, _ in places:
+            checked_mask(value, generated)
+    except ValueError as error:
+        raise ResponseFault(str(error), raw.index) from error
+    return _agreed(raw, LOSS_MASK, places, _as_it_is, _first_unequal_flag) if places else None
+
+
+def checked_mask(mask: Any, generated: int) -> Any:
+    """The mask, if it is one of so many generated tokens.
+
+    Raises:
+        ValueError: It is not.
+    """
+    try:
+        flags = mask_array(mask)
+    except Fault as fault:
+        raise ValueError(fault.of(LOSS_MASK)) from None
+    if len(flags) != generated:
+        raise ValueError(f"{generated} {GENERATION} and {len(flags)} {LOSS_MASK}")
+    return mask
 
 
 def _extras(raw: RawChoice) -> list[str]:
@@ -248,11 +265,6 @@ def _first_unequal_value(a: Any, b: Any) -> int | None:
 def _first_unequal_but_clipped(exact: Any, clipped: Any) -> int | None:
     """As `_first_unequal`, but 0 stands for any id among the clipped ones."""
     return _first_true_or_end(np.asarray(exact), np.asarray(clipped), lambda x, y: (x != y) & (y != 0))
-
-
-def _judged_mask(value: Any) -> Any:
-    mask_array(value)
-    return value
 
 
 def _first_unequal_flag(a: Any, b: Any) -> int | None:
