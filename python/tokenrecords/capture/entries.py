@@ -42,7 +42,7 @@ def entries_from_response(
 
     `model`, `response_id` and `created_at` come from the payload; where it has no time, or 0, `created_at` is now.
     `finish_reason` is kept as an extra field: masking samples that were cut off needs it. So are, where the response
-    says them, `generation_loss_mask`, `weight_version`, `sampling_mask`, `indexer_topk` and names that begin with `ng_`.
+    says them, `generation_loss_mask`, `weight_version`, `sampling_mask`, `indexer_topk`, and what begins with `ng_`.
 
     Args:
         payload: As for `read_response`.
@@ -76,20 +76,7 @@ def entries_from_response(
     >>> entry.response_id, entry.cum_len, str(entry.parent_resolution), entry.finish_reason
     ('g1', 3, 'root', 'length')
     """
-    if choices not in CHOICES:
-        raise ValueError(f"choices is {choices!r}: 'calls' or 'rollouts' is needed")
-    if delta and parent is ...:
-        raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
-    if isinstance(parent, TokenEntry):
-        if parent.rollout_id != rollout_id:
-            raise ValueError(f"parent is a call of rollout {parent.rollout_id!r}: one of {rollout_id!r} is needed")
-    elif not (parent is None or parent is ...):
-        raise TypeError(f"parent is {type(parent).__name__}: a TokenEntry, or None for a root, is needed")
-    for name in _LINEAGE_FIELDS:
-        if name in fields:
-            raise TypeError(f"{name} can't be given: it is found by the tokens of parent=")
-    if _OWN_FIELDS & fields.keys():
-        raise TypeError(f"{min(_OWN_FIELDS & fields.keys())} is read from the response and can't be given")
+    _check_arguments(rollout_id, parent, choices, fields, delta=delta)
     sent = unwrap(payload)
     served = read_sent(sent, dialect=dialect, check=check_counts, prompts=prompt_token_ids)
     apart = choices == "rollouts" and len(served) > 1
@@ -113,6 +100,25 @@ def entries_from_response(
             values[LOSS_MASK] = checked_mask(mask, len(choice.generation_token_ids))
         entries.append(_stamped(TokenEntry(**values), parent, delta=delta))
     return entries
+
+
+def _check_arguments(
+    rollout_id: str, parent: TokenEntry | EllipsisType | None, choices: str, fields: dict[str, Any], *, delta: bool
+) -> None:
+    if choices not in CHOICES:
+        raise ValueError(f"choices is {choices!r}: 'calls' or 'rollouts' is needed")
+    if delta and parent is ...:
+        raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
+    if isinstance(parent, TokenEntry):
+        if parent.rollout_id != rollout_id:
+            raise ValueError(f"parent is a call of rollout {parent.rollout_id!r}: one of {rollout_id!r} is needed")
+    elif not (parent is None or parent is ...):
+        raise TypeError(f"parent is {type(parent).__name__}: a TokenEntry, or None for a root, is needed")
+    for name in _LINEAGE_FIELDS:
+        if name in fields:
+            raise TypeError(f"{name} can't be given: it is found by the tokens of parent=")
+    if _OWN_FIELDS & fields.keys():
+        raise TypeError(f"{min(_OWN_FIELDS & fields.keys())} is read from the response and can't be given")
 
 
 def _about(body: Body) -> dict[str, Any]:

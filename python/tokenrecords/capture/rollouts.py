@@ -83,6 +83,10 @@ class Capture:
             if entries:
                 yield rollout_id, entries, lines
 
+    def faults(self) -> list[BadLine]:
+        """The bad lines in the order of the input."""
+        return sorted(self.bad, key=lambda bad: bad.line)
+
     def _add(self, row: Any, path: str, number: int) -> None:
         # Before anything else, so that a bad id is said as such.
         if isinstance(row, dict) and isinstance(row.get("rollout_id"), str):

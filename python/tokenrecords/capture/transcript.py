@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.capture.entries import entries_from_response
 from tokenrecords.engines.payload import plain
 from tokenrecords.engines.provenance import kept, kept_on_payload
 from tokenrecords.engines.token_fields import carries
-from tokenrecords.entry.model import TokenEntry
 from tokenrecords.lineage.parents import link_entries
+
+if TYPE_CHECKING:
+    from tokenrecords.entry.model import TokenEntry
 
 _NOT_GIVEN: Final = ("parent", "delta", "choices", "prompt_token_ids")
 _LISTS: Final = ("output", "messages", "items")

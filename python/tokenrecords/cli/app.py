@@ -114,9 +114,9 @@ def capture(
     rollouts = 0
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for rollout_id, new, lines in captured.linked():
+        for rollout_id, new, records in captured.linked():
             path = record_path(out, rollout_id)
-            append_lines(path, lines, fsync=True) if append else write_whole(path, lines)
+            append_lines(path, records, fsync=True) if append else write_whole(path, records)
             entries += new
             rollouts += 1
     except OSError as error:
@@ -126,7 +126,7 @@ def capture(
     known = f", {captured.known:,} there already" if captured.known else ""
     written = f"{_count(entries, 'call')} of {_counted(rollouts, 'rollout')}"
     typer.secho(f"{written} written to {out}{known}", bold=True)
-    _report(sorted(captured.bad, key=lambda bad: bad.line))
+    _report(captured.faults())
 
 
 @app.command()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.joining import append, closed, set_once
 from tokenrecords.engines.payload import count, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EVENTS: Final = frozenset(
     {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.dialects import detect_dialect
 from tokenrecords.engines.joining import Growing, append, closed, set_once
@@ -12,6 +11,9 @@ from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
 from tokenrecords.engines.payload import count, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _IDS: Final = ("token_ids", "output_ids", "gen_tokens", GENERATION)

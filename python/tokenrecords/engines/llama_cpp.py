@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenrecords.engines.choice import RawChoice, said
 from tokenrecords.engines.items import finish_reason, text_items
 from tokenrecords.engines.openai import is_chat, numbers_entries, on_entries
-from tokenrecords.engines.payload import Body, Payload
 from tokenrecords.tokens.names import GENERATION, PROMPT
+
+if TYPE_CHECKING:
+    from tokenrecords.engines.payload import Body, Payload
 
 _COUNTS = {GENERATION: "tokens_predicted", PROMPT: "tokens_evaluated"}
 

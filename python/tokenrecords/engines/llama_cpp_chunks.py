@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.joining import append, closed, set_once
 from tokenrecords.tokens.names import PROMPT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PIECES: Final = frozenset({"content", "tokens", "completion_probabilities"})
 

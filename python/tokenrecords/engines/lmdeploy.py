@@ -52,5 +52,3 @@ def read_messages(payload: Payload) -> list[RawChoice]:
     choice.sources += on_output(payload.body)
     choice.counts = {GENERATION: mapping(payload.body.get("usage")).get("output_tokens")}
     return [choice]
-
-

@@ -1,4 +1,4 @@
-"""Token fields in their final form: on a message, an output item, an Anthropic body or a row (NeMo Gym and its like)."""
+"""Token fields in their final form: on a message, an item, an Anthropic body or a row (NeMo Gym and its like)."""
 
 from __future__ import annotations
 
@@ -87,4 +87,3 @@ def read_flat(payload: Payload) -> list[RawChoice]:
             response_id=body.get("response_id"),
         )
     ]
-

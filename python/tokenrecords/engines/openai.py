@@ -69,10 +69,12 @@ def on_entries(entries: Any) -> list[Source]:
         return []
     sources = [Source(LOG_PROBS, "logprobs.content[].logprob", column(entries, "logprob"))]
     both = [mapping(entry) for entry in ends(entries)]
-    for key in _ENTRY_IDS:
-        if any([_is_id(entry.get(key)) for entry in both]):
-            sources.append(Source(GENERATION, f"logprobs.content[].{key}", column(entries, key)))
-    if any([_is_id_word(entry.get("token")) for entry in both]):
+    sources += [
+        Source(GENERATION, f"logprobs.content[].{key}", column(entries, key))
+        for key in _ENTRY_IDS
+        if any(_is_id(entry.get(key)) for entry in both)
+    ]
+    if any(_is_id_word(entry.get("token")) for entry in both):
         sources.append(Source(GENERATION, "logprobs.content[].token", ids_from_words(column(entries, "token"))))
     return sources
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -26,6 +25,8 @@ from tokenrecords.tokens.names import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from tokenrecords.tokens.arrays import LogProbs, TokenIds
 
 Place: TypeAlias = tuple[str, Any, bool]  # its name, its value, whether ids are clipped there

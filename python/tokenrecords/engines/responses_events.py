@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.joining import append, closed, same, set_once
 from tokenrecords.engines.payload import listed, mapping, plain
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PREFIX: Final = "response."
 _FINAL: Final = frozenset({"response.completed", "response.incomplete", "response.cancelled"})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.joining import Growing, closed, same, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
 from tokenrecords.tokens.names import PROMPT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _IDS: Final = "output_ids"
 _ENTRIES: Final = "output_token_logprobs"
@@ -63,6 +65,10 @@ class _Sample:
                 grown = into.setdefault(name, Growing(name)).add(k, holder[name], counted, pieces=not self._whole)
                 self._whole = self._whole if grown is None else grown
         self._say(text)
+        self._keep(k, chunk, meta)
+
+    def _keep(self, k: int, chunk: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        """Keep what neither grows nor comes in pieces."""
         for key, value in chunk.items():
             if key == PROMPT and value is not None:
                 set_once(self._body, key, value, k)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.payload import mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _OWN: Final = ("index", "token", "top_tokens", "generated_text", "details")
 

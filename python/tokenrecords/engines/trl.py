@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokenrecords.engines.choice import RawChoice, ResponseFault, said
-from tokenrecords.engines.payload import Body, Payload, count, listed
+from tokenrecords.engines.payload import Body, Payload, count
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
 
 _LISTS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
@@ -75,10 +75,10 @@ def _log_probs(body: Body, place: int) -> Any:
     """The log-probs of a completion; where each token has candidates, those of the sampled ids, by id."""
     rows = body.get("logprobs")
     row = None if rows is None else rows[place]
-    if not listed(row) or not isinstance(row[0], list | tuple):
+    if not isinstance(row, list | tuple) or not row or not isinstance(row[0], list | tuple):
         return row
     candidates = _at(body.get("logprob_token_ids"), place)
-    if count(candidates) != len(row):
+    if candidates is None or len(candidates) != len(row):
         return None
     sampled = body["completion_ids"][place]
     return [_sampled(ids, values, _at(sampled, k)) for k, (ids, values) in enumerate(zip(candidates, row, strict=True))]

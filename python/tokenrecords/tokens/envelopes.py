@@ -7,12 +7,13 @@ import binascii
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tokenrecords.tokens.arrays import Fault, IdArray, LogProbArray, shown
 from tokenrecords.tokens.names import ID_FIELDS
 
 _HEAD: Final = "ngtok1:"
-_DTYPES: Final = {"i32": np.dtype("<i4"), "f64": np.dtype("<f8")}
+_DTYPES: Final[dict[str, np.dtype[Any]]] = {"i32": np.dtype("<i4"), "f64": np.dtype("<f8")}
 
 
 def is_envelope(value: Any) -> bool:
@@ -45,4 +46,5 @@ def _open(name: str, text: str) -> IdArray | LogProbArray:
         raise Fault(shown(text), needed) from None
     if len(packed) % dtype.itemsize:
         raise Fault(shown(text), needed)
-    return np.frombuffer(packed, dtype).astype(dtype.newbyteorder("="), copy=False)
+    array: npt.NDArray[Any] = np.frombuffer(packed, dtype).astype(dtype.newbyteorder("="), copy=False)
+    return array
