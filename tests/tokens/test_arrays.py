@@ -230,15 +230,7 @@ def test_masks_are_zeros_and_ones() -> None:
         found = mask_array(mask)
         assert (found.dtype, found.tolist()) == (np.bool_, [True, False])
     assert mask_array([]).tolist() == mask_array(np.empty(0)).tolist() == []
-    elements = (
-        ([0, 2], 1),
-        ([-1], 0),
-        ([0.0], 0),
-        (["1"], 0),
-        ([None], 0),
-        (np.array([0, 1, 3]), 2),
-        (np.array([-1]), 0),
-    )
+    lists = ([0, 2], 1), ([-1], 0), ([0.0], 0), (["1"], 0), ([None], 0)
     for wrong, index in (*lists, (np.array([0, 1, 3]), 2), (np.array([-1]), 0)):
         with pytest.raises(Fault, match=r"a mask must hold 0 and 1") as caught:
             mask_array(wrong)
