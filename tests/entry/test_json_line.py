@@ -176,7 +176,9 @@ def test_a_known_route():
 def test_routes_of_another_dtype(dtype):
     entry = make_entry(routed_experts=np.zeros((1, 1, 1), dtype))
     for dump in (entry.model_dump_json, lambda: entry.model_dump(mode="json")):
-        with pytest.raises(PydanticSerializationError, match=r"routed_experts (has dtype|is ndarray of \S+: routes must be integers)"):
+        with pytest.raises(
+            PydanticSerializationError, match=r"routed_experts (has dtype|is ndarray of \S+: routes must be integers)"
+        ):
             dump()
 
 
@@ -184,7 +186,10 @@ def test_routes_of_another_dtype(dtype):
 def test_routes_of_another_shape(shape):
     entry = make_entry(routed_experts=np.zeros(shape, np.int8))
     for dump in (entry.model_dump_json, lambda: entry.model_dump(mode="json")):
-        with pytest.raises(PydanticSerializationError, match=r"routed_experts has shape .*: 3 dimensions \(tokens, layers, top_k\) are needed"):
+        with pytest.raises(
+            PydanticSerializationError,
+            match=r"routed_experts has shape .*: 3 dimensions \(tokens, layers, top_k\) are needed",
+        ):
             dump()
 
 
