@@ -105,14 +105,14 @@ class Growing(Unfinished):
         self._parts = Joined()
         self._length = 0
 
-    def add(self, k: int, value: Any, counted: Any, *, pieces: bool = False) -> bool | None:
+    def add(self, k: int, value: Any, counted: Any, *, whole: bool | None = True) -> bool | None:
         """Take what a chunk has.
 
         Args:
             k: The chunk.
             value: Its list.
             counted: How many there are by now, as the engine says; None where it does not.
-            pieces: Whether it is a piece, where nothing is counted.
+            whole: Whether it comes from its start, where nothing is counted; None where nothing tells.
 
         Returns:
             True if it came from its start, False if it is a piece; None for the first, which is both, and for none.
@@ -129,7 +129,7 @@ class Growing(Unfinished):
         if not length:
             return None
         if counted is None:
-            is_piece, is_whole = pieces, not pieces
+            is_piece, is_whole = whole is False, whole is True
         else:
             is_piece, is_whole = counted == self._length + length, counted == length
         if is_piece:
