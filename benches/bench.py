@@ -1,19 +1,19 @@
 """Compares tokenrecords with the module that it replaces, with numpy + hashlib, and with SHA-256 over ready bytes.
 
-python benches/bench.py [--smoke] [section ...]
+python benches/bench.py [--smoke] [--json FILE] [section ...]
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
-import pydantic
-import tokenrecords
 from chains import chains
-from compare import FULL, SMOKE, Effort, Table, machine, measure, ratio
+from compare import FULL, SMOKE, Effort, Table, environment, measure
 from files import files
 from reference import NAME, VERSION, reference_records
 from tokenrecords import (
@@ -45,10 +45,17 @@ def numpy_digest(ids: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def digests(effort: Effort) -> None:
+def digests(effort: Effort) -> list[Table]:
     table = Table(
+        "digests",
         "compute_digest: time, as a multiple of SHA-256 over ready bytes",
-        ["ids", "list", "int32 array", "reference (list)", "numpy + hashlib (int32)"],
+        "ids",
+        {
+            "list/bound": "list",
+            "array/bound": "int32 array",
+            "reference/bound": "reference (list)",
+            "numpy/bound": "numpy + hashlib (int32)",
+        },
     )
     for n in SIZES:
         ids = random_ids(n)
@@ -64,21 +71,22 @@ def digests(effort: Effort) -> None:
                 "numpy": partial(numpy_digest, ids),
             },
         )
-        bound = times.pop("bound")
-        table.row(f"{n:,}", *(ratio(seconds, bound) for seconds in times.values()))
+        table.ratios(f"{n:,}", times)
+    return [table]
 
 
-def batches(effort: Effort) -> None:
+def batches(effort: Effort) -> list[Table]:
     table = Table(
+        "batches",
         "compute_digests: how many times faster than a loop over the sequences, one by one",
-        [
-            "sequences x ids",
-            "SHA-256 over ready bytes, 1 thread",
-            "2 threads",
-            "numpy + hashlib, 1 thread",
-            "reference, default threads: arrays",
-            "lists",
-        ],
+        "sequences x ids",
+        {
+            "bound/one": "SHA-256 over ready bytes, 1 thread",
+            "bound/two": "2 threads",
+            "numpy/one": "numpy + hashlib, 1 thread",
+            "reference/array": "reference, default threads: arrays",
+            "reference/list": "lists",
+        },
     )
     ragged = np.random.default_rng(3).integers(3, 40_000, 64).tolist()
     shapes = {"64 x 512": [512] * 64, "256 x 4,096": [4_096] * 256, "32 x 32,768": [32_768] * 32}
@@ -94,18 +102,20 @@ def batches(effort: Effort) -> None:
                 "two": partial(compute_digests, arrays, threads=2),
                 "numpy": lambda arrays=arrays: [numpy_digest(ids) for ids in arrays],
                 "reference": REFERENCE and (lambda lists=lists: [REFERENCE.compute_digest(ids) for ids in lists]),
-                "arrays": partial(compute_digests, arrays),
-                "lists": partial(compute_digests, lists),
+                "array": partial(compute_digests, arrays),
+                "list": partial(compute_digests, lists),
             },
         )
-        pairs = [("bound", "one"), ("bound", "two"), ("numpy", "one"), ("reference", "arrays"), ("reference", "lists")]
-        table.row(name, *(ratio(times[other], times[ours]) for other, ours in pairs))
+        table.ratios(name, times)
+    return [table]
 
 
-def functions(effort: Effort) -> None:
+def functions(effort: Effort) -> list[Table]:
     table = Table(
+        "functions",
         "Each function: how many times faster than the reference (on lists)",
-        ["function", "ids", "list", "int32 array", "array against numpy"],
+        "function, ids",
+        {"reference/list": "list", "reference/array": "int32 array", "numpy/array": "array against numpy"},
     )
     for n in SIZES:
         ids = random_ids(n)
@@ -119,7 +129,17 @@ def functions(effort: Effort) -> None:
                 "numpy": partial(numpy_encode, ids),
             },
         )
-        _functions_row(table, "encode_token_ids", n, times)
+        table.ratios(f"encode_token_ids, {n:,}", times)
+        times = measure(
+            effort,
+            {
+                "list": partial(compute_digest, listed),
+                "array": partial(compute_digest, ids),
+                "reference": REFERENCE and partial(REFERENCE.compute_digest, listed),
+                "numpy": partial(numpy_digest, ids),
+            },
+        )
+        table.ratios(f"compute_digest, {n:,}", times)
     for n in SIZES:
         parts = _parts(n)
         entries = [TokenEntry(**parts["list"]), TokenEntry(**parts["array"])]
@@ -135,7 +155,7 @@ def functions(effort: Effort) -> None:
             },
             same=lambda a, b: list(a) == list(b),
         )
-        _functions_row(table, "cumulative_tokens", n, times)
+        table.ratios(f"cumulative_tokens, {n:,}", times)
         times = measure(
             effort,
             {
@@ -145,7 +165,7 @@ def functions(effort: Effort) -> None:
                 "numpy": lambda p=prompt, g=generation: numpy_digest(np.concatenate((p, g))),
             },
         )
-        _functions_row(table, "stamp_lineage", n, times)
+        table.ratios(f"stamp_lineage, {n:,}", times)
         times = measure(
             effort,
             {
@@ -156,12 +176,8 @@ def functions(effort: Effort) -> None:
             },
             same=lambda a, b: a.model_dump_json() == b.model_dump_json(),
         )
-        _functions_row(table, "TokenEntry(...)", n, times)
-
-
-def _functions_row(table: Table, name: str, n: int, times: dict[str, float | None]) -> None:
-    ours = (ratio(times["reference"], times[kind]) for kind in ("list", "array"))
-    table.row(name, f"{n:,}", *ours, ratio(times["numpy"], times["array"]))
+        table.ratios(f"TokenEntry(...), {n:,}", times)
+    return [table]
 
 
 def _parts(n: int) -> dict[str, dict[str, object]]:
@@ -184,13 +200,20 @@ SECTIONS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="each way once, to see that everything runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE")
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="default: all")
     arguments = parser.parse_args()
-    print(f"tokenrecords {tokenrecords.__version__}, pydantic {pydantic.VERSION}; {machine()}")
-    if REFERENCE is None:
-        print(f"{NAME} {VERSION} can't be had: the rest runs without it")
-    for name in arguments.sections or SECTIONS:
-        SECTIONS[name](SMOKE if arguments.smoke else FULL)
+    effort = SMOKE if arguments.smoke else FULL
+    measured = {
+        **environment(),
+        "reference": REFERENCE and f"{NAME} {VERSION}",
+        "rounds": effort.rounds,
+    }
+    print(*(f"{key}: {value}" for key, value in measured.items()), sep="\n")
+    tables = [table for name in arguments.sections or SECTIONS for table in SECTIONS[name](effort)]
+    if arguments.json:
+        results = {"measured": measured, "tables": {table.name: table.rows for table in tables}}
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compare import Effort, Table, measure, ratio
+from compare import Effort, Table, measure
 from reference import reference_path
 from tokenrecords import (
     ChainBuild,
@@ -64,8 +64,8 @@ def call_ids(built: Any) -> list[str]:
     return [link.entry.model_call_id for link in built.chains[0].links]
 
 
-def chains(effort: Effort) -> None:
-    """Print how many times faster chains are built, and the parts of the time of verifying."""
+def chains(effort: Effort) -> list[Table]:
+    """How many times faster chains are built, and the parts of the time of verifying."""
     entries = long_rollout()
     lists = [entry.as_lists() for entry in entries]
     reference = published(entries)
@@ -74,17 +74,19 @@ def chains(effort: Effort) -> None:
         effort,
         {
             "reference": reference and partial(reference[0].prefix_merging, reference[1]),
-            "arrays": partial(build_chains, entries),
+            "array": partial(build_chains, entries),
             "one": partial(build_chains, entries, threads=1),
-            "lists": partial(build_chains, lists),
+            "list": partial(build_chains, lists),
         },
         same=lambda a, b: call_ids(a) == call_ids(b),
     )
-    table = Table(
-        f"build_chains, {stored:,} ids in {TURNS} records: times faster than the reference builder (on lists)",
-        ["int32 arrays", "arrays, 1 thread", "lists"],
+    built = Table(
+        "chains",
+        f"build_chains, {stored:,} ids: times faster than the reference builder (on lists)",
+        "records",
+        {"reference/array": "int32 arrays", "reference/one": "arrays, 1 thread", "reference/list": "lists"},
     )
-    table.row(*(ratio(times["reference"], times[way]) for way in ("arrays", "one", "lists")))
+    built.ratios(f"{TURNS}", times)
     with tempfile.TemporaryDirectory() as directory:
         write_jsonl(Path(directory, "r.tokens.jsonl"), entries)
         whole = [cumulative_tokens(entry) for entry in entries]
@@ -97,8 +99,12 @@ def chains(effort: Effort) -> None:
                 "verify": lambda: verify(entries).ok,
             },
         )
-    table = Table(
-        f"Verifying the same records from disk, ns an id: {stored / times['all'] / 1e6:.0f} million ids a second",
-        ["from disk to report", "of it reading", "verify", "of it hashing"],
+    verified = Table(
+        "verifying",
+        "Verifying the same records from disk, ns an id",
+        "records",
+        {"all": "from disk to report", "read": "of it reading", "verify": "verify", "hash": "of it hashing"},
+        unit="",
     )
-    table.row(*(f"{times[part] / stored * 1e9:.1f}" for part in ("all", "read", "verify", "hash")))
+    verified.row(f"{TURNS}", {part: seconds / stored * 1e9 for part, seconds in times.items()})
+    return [built, verified]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
+import tokenrecords
 
 Way = Callable[[], Any]
+Numbers = Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -47,28 +51,38 @@ def _seconds(way: Way, count: int) -> float:
 
 @dataclass
 class Table:
-    """A table in Markdown, printed row by row."""
+    """Numbers by row and column: printed in Markdown as they come, and kept.
 
+    A column's key names its number; of a ratio it is the two ways that are compared, "reference/list": how many times
+    the seconds of a list the reference takes.
+    """
+
+    name: str
     title: str
-    columns: list[str]
-    _rows: list[list[str]] = field(default_factory=list)
+    label: str
+    columns: dict[str, str]  # key to heading
+    unit: str = "x"
+    rows: dict[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         print(f"\n### {self.title}\n")
-        self._print(self.columns)
-        self._print(["---", *["---:"] * (len(self.columns) - 1)])
+        self._print([self.label, *self.columns.values()])
+        self._print(["---", *["---:"] * len(self.columns)])
 
-    def row(self, *cells: str) -> None:
-        self._print(list(cells))
+    def row(self, label: str, numbers: Numbers) -> None:
+        """Add the numbers of one row, by the columns' keys; None where there is none."""
+        self.rows[label] = {key: None if numbers[key] is None else float(f"{numbers[key]:.4g}") for key in self.columns}
+        texts = ("-" if number is None else f"{number:.2f}{self.unit}" for number in self.rows[label].values())
+        self._print([label, *texts])
+
+    def ratios(self, label: str, seconds: Numbers) -> None:
+        """Add a row of ratios, from the seconds of each way."""
+        pairs = {key: [seconds[way] for way in key.split("/")] for key in self.columns}
+        self.row(label, {key: None if None in pair else pair[0] / pair[1] for key, pair in pairs.items()})
 
     @staticmethod
     def _print(cells: list[str]) -> None:
         print("|", " | ".join(cells), "|", flush=True)
-
-
-def ratio(other: float | None, ours: float | None) -> str:
-    """How many times faster ours is than the other."""
-    return "-" if other is None or ours is None else f"{other / ours:.2f}x"
 
 
 def measure(
@@ -85,13 +99,36 @@ def measure(
     return {name: times.get(name) for name in ways}
 
 
-def machine() -> str:
+def environment() -> dict[str, str]:
     """What the numbers were measured on."""
+    return {
+        "machine": machine(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "pydantic": pydantic.VERSION,
+        "tokenrecords": tokenrecords.__version__,
+        "commit": commit(),
+    }
+
+
+def machine() -> str:
+    """The processor, its instructions that matter here, and how many of it there are."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
     cpu = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), "?")
-    flags = " with SHA instructions" if "sha_ni" in text else ""
-    return (
-        f"{cpu}{flags}, {len(os.sched_getaffinity(0))} CPUs; CPython {platform.python_version()}, "
-        f"numpy {np.__version__}, {platform.system()} {platform.machine()}"
-    )
+    sets = [name for flag, name in (("sha_ni", "SHA"), ("avx2", "AVX2"), ("avx512f", "AVX-512")) if flag in text]
+    cpus = len(os.sched_getaffinity(0))
+    return f"{cpu} ({', '.join(sets) or 'no vector instructions'}), {cpus} CPUs, {platform.system()}"
+
+
+def commit() -> str:
+    """The commit of the checkout, and whether the sources were changed since."""
+    git = ["git", "-C", str(Path(__file__).parent.parent)]
+    asked = [[*git, "rev-parse", "--short=12", "HEAD"], [*git, "status", "--porcelain", "python", "rust", "Cargo.*"]]
+    try:
+        head, changes = (
+            subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() for ask in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "?"
+    return f"{head}, changed" if changes else head

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 import tokenrecords
-from compare import Effort, Table, measure, ratio
+from compare import Effort, Table, measure
 from tokenrecords import TokenEntry, read_jsonl
 
 RECORDS, PROMPT, GENERATION = 24, 16_384, 512
@@ -42,8 +42,8 @@ def as_lists(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
 
 
-def files(effort: Effort, reference: Any) -> None:
-    """Print how many times faster the files are read and written."""
+def files(effort: Effort, reference: Any) -> list[Table]:
+    """How many times faster the files are read and written, and in how much memory."""
     model = reference.TokenEntry if reference else TokenEntry
     theirs = [model(**as_lists(fields)) for fields in records()]
     arrays = [TokenEntry(**fields) for fields in records()]
@@ -57,13 +57,16 @@ def files(effort: Effort, reference: Any) -> None:
         return b"".join(entry.to_json() + b"\n" for entry in entries)
 
     table = Table(
+        "files",
         f"A file of {RECORDS} records of {PROMPT:,} + {GENERATION} ids: times faster than pydantic + orjson on lists",
-        ["", "arrays", "lists", "arrays, 2 threads"],
+        "",
+        {"reference/array": "arrays", "reference/list": "lists", "reference/threads": "arrays, 2 threads"},
     )
     written = measure(
-        effort, {"reference": write_reference, "arrays": partial(write, arrays), "lists": partial(write, lists)}
+        effort,
+        {"reference": write_reference, "array": partial(write, arrays), "list": partial(write, lists), "threads": None},
     )
-    table.row("write", *(ratio(written["reference"], written[kind]) for kind in ("arrays", "lists")), "-")
+    table.ratios("write", written)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "r.tokens.jsonl")
         path.write_bytes(write_reference())
@@ -76,31 +79,35 @@ def files(effort: Effort, reference: Any) -> None:
             effort,
             {
                 "reference": read_reference,
-                "arrays": partial(read_jsonl, path),
-                "lists": partial(read_jsonl, path, arrays=False),
+                "array": partial(read_jsonl, path),
+                "list": partial(read_jsonl, path, arrays=False),
                 "threads": partial(read_jsonl, path, threads=2),
             },
             same=lambda a, b: [e.model_dump_json() for e in a] == [e.model_dump_json() for e in b],
         )
-        table.row("read", *(ratio(read["reference"], read[kind]) for kind in ("arrays", "lists", "threads")))
-    memory(4_000_000 if effort.seconds else 10_000)
+        table.ratios("read", read)
+    return [table, memory(4_000_000 if effort.seconds else 10_000)]
 
 
-def memory(ids: int) -> None:
-    """Print the peak of memory while a record of many ids is read, in processes of their own."""
+def memory(ids: int) -> Table:
+    """Peak of memory while a record of many ids is read, in processes of their own."""
     table = Table(
+        "memory",
         f"Peak memory of reading a record of {ids:,} ids, bytes an id above the text of the line",
-        ["read_jsonl (int32)", "pydantic + orjson"],
+        "ids",
+        {"array": "read_jsonl (int32)", "reference": "pydantic + orjson"},
+        unit="",
     )
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "r.tokens.jsonl")
         tokenrecords.write_jsonl(path, [TokenEntry(**fields) for fields in records(1, ids, 8)])
         size = path.stat().st_size
-        ways = (
-            "tokenrecords.read_jsonl(path)",
-            "[tokenrecords.TokenEntry.model_validate(orjson.loads(line)) for line in open(path, 'rb')]",
-        )
-        table.row(*(f"{(_peak(way, path) - size) / ids:.1f}" for way in ways))
+        ways = {
+            "array": "tokenrecords.read_jsonl(path)",
+            "reference": "[tokenrecords.TokenEntry.model_validate(orjson.loads(line)) for line in open(path, 'rb')]",
+        }
+        table.row(f"{ids:,}", {name: (_peak(way, path) - size) / ids for name, way in ways.items()})
+    return table
 
 
 def _peak(way: str, path: Path) -> int:

@@ -1,6 +1,6 @@
-//! One digest and batches of digests against SHA-256 over ready bytes.
+//! One digest and batches of digests against SHA-256 over ready bytes, and each number of lanes by itself.
 //!
-//! cargo bench --no-default-features
+//! cargo bench --no-default-features --bench lanes
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sha2::{Digest, Sha256};
@@ -78,5 +78,18 @@ fn many(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, one, many);
+/// As many sequences as lanes, so that each number of lanes is seen by itself.
+fn lanes(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("lanes");
+    for lanes in [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14, 16] {
+        let batch: Vec<Ids> = (0..lanes).map(|_| Ids::new(4_091)).collect();
+        // Each message has 512 blocks.
+        group.throughput(Throughput::Elements(512 * lanes));
+        group.bench_function(BenchmarkId::from_parameter(lanes), |bench| {
+            bench.iter(|| digest_many(black_box(&batch), 1, &|| true));
+        });
+    }
+}
+
+criterion_group!(benches, one, many, lanes);
 criterion_main!(benches);

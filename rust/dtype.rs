@@ -76,10 +76,18 @@ impl Dtype {
             ($($width:ident $signed:ty, $unsigned:ty;)*) => {
                 match (self.width, self.signed, self.swapped) {
                     $(
-                        (Width::$width, false, false) => visitor.visit(|b| u64::from(<$unsigned>::from_ne_bytes(b))),
-                        (Width::$width, false, true) => visitor.visit(|b| u64::from(<$unsigned>::from_ne_bytes(b).swap_bytes())),
-                        (Width::$width, true, false) => visitor.visit(|b| i64::from(<$signed>::from_ne_bytes(b)).cast_unsigned()),
-                        (Width::$width, true, true) => visitor.visit(|b| i64::from(<$signed>::from_ne_bytes(b).swap_bytes()).cast_unsigned()),
+                        (Width::$width, false, false) => {
+                            visitor.visit(|b| u64::from(<$unsigned>::from_ne_bytes(b)))
+                        }
+                        (Width::$width, false, true) => {
+                            visitor.visit(|b| u64::from(<$unsigned>::from_ne_bytes(b).swap_bytes()))
+                        }
+                        (Width::$width, true, false) => {
+                            visitor.visit(|b| i64::from(<$signed>::from_ne_bytes(b)).cast_unsigned())
+                        }
+                        (Width::$width, true, true) => {
+                            visitor.visit(|b| i64::from(<$signed>::from_ne_bytes(b).swap_bytes()).cast_unsigned())
+                        }
                     )*
                 }
             };

@@ -1,4 +1,4 @@
-//! Does one sequence stand in another, and which of many sequences start a given one?
+//! Prefix questions: whether one sequence stands in another, and which of many sequences start a given one.
 
 use crate::source::{CHUNK, Source};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub enum Side<A, B> {
 /// True if `piece` stands in `whole` at position `at`.
 ///
 /// # Errors
-/// The first element on either side that is no token id, up to the first difference.
+/// The first element on either side that is not a token id, up to the first difference.
 pub fn stands_at<A, B>(whole: &A, at: usize, piece: &B) -> Result<bool, Side<A::Error, B::Error>>
 where
     A: Source + ?Sized,
@@ -66,7 +66,7 @@ impl PrefixIndex {
 
     /// The positions of the longest sequences that seem to start `sequence` and have at most `limit` ids.
     ///
-    /// An element that is no token id ends the sequence.
+    /// An element that is not a token id ends the sequence.
     pub fn longest<S: Source + ?Sized>(&self, sequence: &S, limit: usize) -> &[usize] {
         let limit = limit.min(sequence.len());
         let mut fingerprint = Fingerprint::default();
@@ -88,7 +88,7 @@ impl PrefixIndex {
 /// The fingerprint of a sequence.
 ///
 /// # Errors
-/// The first element that is no token id.
+/// The first element that is not a token id.
 pub fn fingerprint<S: Source + ?Sized>(sequence: &S) -> Result<u64, S::Error> {
     let mut fingerprint = Fingerprint::default();
     fingerprint.add(sequence, 0, sequence.len())?;

@@ -9,7 +9,7 @@ use crate::source::Source;
 pub struct Ids(pub Vec<i64>);
 
 impl Ids {
-    /// `len` ids that differ within and between sequences.
+    /// Ids, `len` of them, that differ within and between sequences.
     pub fn new(len: usize, seed: i64) -> Self {
         Self((0..).map(|i| seed * 1_000_003 + i * 7).take(len).collect())
     }

@@ -31,7 +31,7 @@ pub fn encoded_len(n: usize) -> Option<usize> {
 /// ```
 ///
 /// # Errors
-/// The first element that is no token id.
+/// The first element that is not a token id.
 ///
 /// # Panics
 /// If `out` has another length.

@@ -36,7 +36,8 @@ from tokenrecords.records import (
     strip_token_fields,
 )
 from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
-from tokenrecords.training.chains import BuildNotes, Chain, ChainBuild, build_chains
+from tokenrecords.training.chain import Chain
+from tokenrecords.training.chains import BuildNotes, ChainBuild, build_chains
 from tokenrecords.training.packing import PackedBatch, PaddedBatch, pack_chains
 from tokenrecords.verification.findings import Finding, Report, VerificationError
 from tokenrecords.verification.verify import verify

@@ -15,7 +15,6 @@ __all__ = [
     "DIGEST_VERSION",
     "PrefixIndex",
     "__version__",
-    "are_small_ids",
     "array_over",
     "compute_digest",
     "compute_digests",
@@ -49,8 +48,8 @@ def encode_token_ids(token_ids: _TokenSequence) -> bytes:
         `9 + 8 * len(token_ids)` bytes.
 
     Raises:
-        TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
-            float, bool or masked array), or an element is no integer.
+        TypeError: `token_ids` is not a sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
+            float, bool or masked array), or an element is not an integer.
         ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
 
     >>> encode_token_ids([1, 258]).hex(" ", 8)
@@ -117,16 +116,13 @@ def stands_at(at: int, /, **sequences: _TokenSequence) -> bool:
     """
 
 def copy_int_list(value: Any) -> list[int] | None:
-    """`value` copied to a new list if it is an exact list of exact ints, else None."""
+    """A new list with the items of `value` if it is an exact list of exact ints, else None."""
 
 def copy_float_list(value: Any) -> list[float] | None:
-    """`value` copied to a new list if it is an exact list of exact floats, else None."""
+    """A new list with the items of `value` if it is an exact list of exact floats, else None."""
 
 def int32_array(value: Any) -> npt.NDArray[np.int32] | None:
-    """`value` as an array if it is an exact list of exact ints between -2**30 and 2**30, else None."""
-
-def are_small_ids(value: Any) -> bool:
-    """True if `value` is an exact list of exact ints from 0 to 2**30 - 1."""
+    """An array of the items of `value` if it is an exact list of exact ints between -2**30 and 2**30, else None."""
 
 def array_over(value: Any) -> npt.NDArray[Any] | None:
     """The array that `value` is, or the zero-copy array over what it exports; None where it exports none.

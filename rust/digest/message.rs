@@ -61,11 +61,9 @@ impl<'a, S: Source + ?Sized> Message<'a, S> {
         self.left
     }
 
-    /// Writes the next blocks to the front of `out`, as many as fit and are
-    /// left, and returns their number.
+    /// Writes the next blocks to the front of `out`, as many as fit and are left, and returns their number.
     ///
     /// # Errors
-    ///
     /// The source refuses an element; this reader must not be used again.
     #[expect(clippy::inline_always, reason = "see `Backend::inside`")]
     #[inline(always)]
@@ -115,8 +113,8 @@ impl<'a, S: Source + ?Sized> Message<'a, S> {
     }
 }
 
-/// The number of blocks of the message of `ids` ids: the ids, the header, and
-/// two words for the end of the message and its length, rounded up.
+/// The number of blocks of the message of `ids` ids: the ids, the header, and two words for the end of the message and
+/// its length, rounded up.
 pub const fn blocks(ids: usize) -> usize {
     (ids + HEADER + 2).div_ceil(WORDS)
 }

@@ -7,16 +7,15 @@ use crate::source::Source;
 /// The digest of `source`: SHA-256 over the domain and the encoding, or over the domain alone for no ids.
 ///
 /// # Errors
-/// The first element that is no token id.
+/// The first element that is not a token id.
 pub fn digest<S: Source + ?Sized>(source: &S) -> Result<Hash, S::Error> {
     digest_by(Backend::detect(), source)
 }
 
 /// The same by a given back end.
 ///
-/// The processor fills the next run while it still waits for the rounds of the
-/// current one: the two depend on each other only through the buffer, and a
-/// lone lane leaves most execution units idle.
+/// The processor fills the next run while it still waits for the rounds of the current one: the two depend on each
+/// other only through the buffer, and a lone lane leaves most execution units idle.
 fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S::Error> {
     let mut message = Message::new(source);
     let mut states = States::new();

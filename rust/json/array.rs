@@ -26,17 +26,15 @@ pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
 pub(crate) trait Item: Sized {
     /// Reads `line[start..end]`, which may have white space around the number.
     ///
-    /// None for a spelling that isn't surely right. The bytes before `start`
-    /// are given too so that a whole word can be loaded that ends at `end`.
+    /// None for a spelling that isn't surely right. The bytes before `start` are given too so that a whole word can be
+    /// loaded that ends at `end`.
     fn read(line: &[u8], start: usize, end: usize) -> Option<Self>;
 }
 
-/// Where the array ends whose first byte after `[` is at `body`, and how many
-/// elements it has at most.
+/// Where the array ends whose first byte after `[` is at `body`, and how many elements it has at most.
 ///
-/// No element that we take holds a `]` or a comma, so the first `]` must be the
-/// end and each comma must part two elements; else an element is refused.
-/// Counting first costs little and spares the growing.
+/// No element that we take holds a `]` or a comma, so the first `]` must be the end and each comma must part two
+/// elements; else an element is refused. Counting first costs little and spares the growing.
 pub(crate) fn measure(line: &[u8], body: usize) -> Option<(usize, usize)> {
     let close = body + memchr::memchr(b']', line.get(body..)?)?;
     let text = &line[body..close];
@@ -55,8 +53,8 @@ pub(crate) fn read_array<T: Item>(line: &[u8], open: usize) -> Option<(Vec<T>, u
         return Some((out, close));
     }
     let mut start = body;
-    // All commas of 64 bytes are found at once, so that reading an element
-    // needn't wait for the length of the one before.
+    // All commas of 64 bytes are found at once, so that reading an element needn't wait for the length of the one
+    // before.
     for block in (body..close).step_by(64) {
         let mut commas = find_commas(&line[block..close]);
         while commas != 0 {

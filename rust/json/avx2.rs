@@ -1,7 +1,7 @@
 //! AVX2 for ids as text.
 //!
-//! The loops are those of [`short_ids`] and [`int_text`], compiled anew for these instructions. Only what the compiler makes
-//! no good instructions of is written out here, each time as a function that [`swar`] has too.
+//! The loops are those of [`short_ids`] and [`int_text`], compiled anew for these instructions. Only what the compiler
+//! makes no good instructions of is written out here, each time as a function that [`swar`] has too.
 #![expect(unsafe_code, reason = "calls of functions that need detected instructions, and vectors made arrays")]
 
 use std::arch::is_x86_feature_detected;

@@ -16,7 +16,8 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// The fastest back end of this machine. The build flag `--cfg tokenrecords_backend="scalar"` forces the portable one.
+    /// The fastest back end of this machine. The build flag `--cfg tokenrecords_backend="scalar"` forces the portable
+    /// one.
     pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if !cfg!(tokenrecords_backend = "scalar")

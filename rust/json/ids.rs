@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_plain_integer() {
+    fn refuses_what_is_not_a_plain_integer() {
         for odd in [
             "01", "-01", "00", "-", "+1", "1.0", "1e3", "true", "null", "\"7\"", "[1]", "1 2", "1\u{b}", "- 1", "1\0",
             "0x1", "1_0", "١",

@@ -31,7 +31,10 @@ macro_rules! impl_int {
 impl_int! { i8, u8; i16, u16; i32, u32; i64, u64; }
 
 /// Integers that become text at once.
-pub(super) const BLOCK: usize = 64;
+///
+/// Measured on a Zen 5 server core with `cargo bench --no-default-features --bench json -- write`, in ns an integer: 8
+/// take 1.06, 16 take 0.94, 32 take 1.03, 64 take 1.12.
+pub(super) const BLOCK: usize = 16;
 
 /// The bytes that are stored for each integer of a block: at most so many it has, with its comma.
 const WORD: usize = 8;
@@ -41,8 +44,8 @@ pub(super) const LIMIT: u64 = 1 << 23;
 
 /// Appends the integers as a JSON array, by the instructions of the caller.
 ///
-/// `decimals` gives the texts of four numbers below [`LIMIT`], each with a comma behind it and its first byte lowest, and
-/// their lengths.
+/// `decimals` gives the texts of four numbers below [`LIMIT`], each with a comma behind it and its first byte lowest,
+/// and their lengths.
 #[expect(clippy::inline_always, reason = "to be compiled for the instructions of the caller")]
 #[inline(always)]
 pub(super) fn push<T: Int>(out: &mut Vec<u8>, values: &[T], decimals: impl Fn([u64; 4]) -> ([u64; 4], [u64; 4])) {

@@ -10,7 +10,7 @@ pub trait LogProb: Copy + fast_float2::FastFloat + From<f32> {}
 impl LogProb for f32 {}
 impl LogProb for f64 {}
 
-/// The longest number text that we read ourselves; Python writes 24 at most.
+/// The longest number text that we read ourselves; the shortest text of any `f64` has 24 bytes at most.
 const LONGEST: usize = 200;
 
 /// The most digits of which any number fits in `u64`.
@@ -33,8 +33,8 @@ impl<F: LogProb> Item for F {
             _ => {}
         }
         if let Some((_, digits)) = split_integer(text) {
-            // pydantic makes a Python int of it first, so -0 has no sign, and treats more digits than an i64 holds in
-            // a way of its own.
+            // The full reader makes an integer of it first, so that -0 has no sign, and treats more digits than an i64
+            // holds in a way of its own.
             return match digits {
                 [b'0'] => Some(0.0.into()),
                 _ if digits.len() >= MOST_DIGITS => None,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_integers_as_python_does() {
+    fn reads_integers_as_integers() {
         for (text, want, narrow) in
             [("0", 0.0, 0.0), ("-0", 0.0, 0.0), ("-7", -7.0, -7.0), ("16777219", 16_777_219.0, 16_777_220.0)]
         {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_number() {
+    fn refuses_what_is_not_a_number() {
         for odd in [
             "1.",
             ".5",

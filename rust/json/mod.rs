@@ -1,11 +1,11 @@
-//! Records as JSON: the arrays of a line, read and written without a Python object for each number.
+//! Records as JSON: the arrays of a line, read and written without an object for each number.
 //!
 //! Reading never decides that a line is wrong: what it is not sure of it leaves to a full JSON reader.
 //!
-//! The scanner is our own because no crate does this part: `serde_json`, `sonic-rs` and `jiter` build a tree or events for
-//! the whole line, while here one pass finds the three arrays, reads their numbers by words of eight digits and hands the
-//! rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by `zmij`,
-//! whose shortest form is the one that orjson writes.
+//! The scanner is our own because no crate does this part: `serde_json`, `sonic-rs` and `jiter` build a tree or events
+//! for the whole line, while here one pass finds the three arrays, reads their numbers by words of eight digits and
+//! hands the rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by
+//! `zmij` (the shortest text that reads back).
 
 mod array;
 #[cfg(target_arch = "x86_64")]

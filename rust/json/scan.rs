@@ -1,8 +1,7 @@
 //! Finding the three big arrays in the text of one record.
 //!
-//! The rest of the record stays JSON text, which the caller gives to a real
-//! JSON reader. That reader also finds the faults of the rest, so the walk here
-//! need only be right for valid JSON and may pass over other faults, as long as
+//! The rest of the record stays JSON text, which the caller gives to a real JSON reader. That reader also finds the
+//! faults of the rest, so the walk here need only be right for valid JSON and may pass over other faults, as long as
 //! they stay in the rest.
 
 use super::array::{is_space, read_array};
@@ -20,15 +19,13 @@ pub struct Scanned<F> {
     pub generation_log_probs: Option<Vec<F>>,
     /// The record's text with `[]` in place of each array that was read.
     ///
-    /// So a required field that is there stays there, and one that is missing
-    /// stays missing.
+    /// So a required field that is there stays there, and one that is missing stays missing.
     pub rest: Vec<u8>,
 }
 
 /// Takes the three arrays out of a record; None if the slow path must read it.
 ///
-/// Some promises nothing about the rest: where it is refused, so would be the
-/// whole line.
+/// Some promises nothing about the rest: where it is refused, so would be the whole line.
 #[must_use]
 pub fn scan_record<F: LogProb>(line: &[u8]) -> Option<Scanned<F>> {
     let mut prompt_token_ids = None;
@@ -97,7 +94,7 @@ impl Cuts {
     }
 }
 
-/// The first place from `at` on that is no white space.
+/// The first place from `at` on that is not white space.
 fn skip_space(line: &[u8], at: usize) -> usize {
     let spaces = line[at..].iter().take_while(|&&b| is_space(b)).count();
     at + spaces

@@ -5,7 +5,7 @@ const fn splat(b: u8) -> u64 {
     u64::from_le_bytes([b; 8])
 }
 
-/// A bit, the top one of its byte, for each byte that is no digit.
+/// A bit, the top one of its byte, for each byte that is not a digit.
 #[inline]
 pub(crate) fn no_digits(word: u64) -> u64 {
     let values = word ^ splat(b'0');
@@ -36,8 +36,8 @@ fn number(digits: u64) -> i32 {
 #[inline]
 pub(crate) fn decimal(number: u64) -> (u64, u64) {
     debug_assert!(number < 10_000_000);
-    // The reverse of [`number`]: each step splits off the lower digits, with a
-    // multiplication that is exact for the range in place of a division.
+    // The reverse of [`number`]: each step splits off the lower digits, with a multiplication that is exact for the
+    // range in place of a division.
     let fours = (number / 10_000) | (number % 10_000) << 32;
     let upper = ((fours * 5_243) >> 19) & 0x0000_007f_0000_007f;
     let twos = upper | (fours - upper * 100) << 16;

@@ -2,8 +2,9 @@
 //!
 //! A view reads that memory by address, without the GIL, while another thread may write to it: the race is real. In the
 //! rules of Rust's memory model such a race is undefined; what is done about it is all that can be done at full speed.
-//! Each element is loaded once, as bytes that are a value whatever they are, into words of our own; these are checked and
-//! used, never the array again. So a race can change only which ids were read, as it can for any code without a lock.
+//! Each element is loaded once, as bytes that are a value whatever they are, into words of our own; these are checked
+//! and used, never the array again. So a race can change only which ids were read, as it can for any code without a
+//! lock.
 //!
 //! The memory itself stays where it is for as long as the view holds its reference to the array:
 //!
@@ -15,8 +16,8 @@
 //! - An array over another object's memory (a buffer, a tensor) keeps that object, which keeps the memory as it promised.
 //!
 //! Two calls remain that free memory under any reference, numpy's own views included: `resize(refcheck=False)`, whose
-//! caller vouches that nobody else uses the array, and `__setstate__`, which is for unpickling. Who calls one of these on
-//! an array while it is read here reads freed memory, as with every other reader of numpy arrays.
+//! caller vouches that nobody else uses the array, and `__setstate__`, which is for unpickling. Who calls one of these
+//! on an array while it is read here reads freed memory, as with every other reader of numpy arrays.
 #![expect(unsafe_code, reason = "reads the memory of numpy arrays")]
 
 use crate::dtype::{Dtype, Negative, Visitor, Width};
@@ -39,11 +40,11 @@ pub struct ArrayView {
     dtype: Dtype,
 }
 
-// SAFETY: only `data` is not `Send` by itself. It points to memory that `array` keeps, whichever thread the view is in and
-// whichever drops it: a `Py` may be dropped anywhere.
+// SAFETY: only `data` is not `Send` by itself. It points to memory that `array` keeps, whichever thread the view is in
+// and whichever drops it: a `Py` may be dropped anywhere.
 unsafe impl Send for ArrayView {}
-// SAFETY: nothing changes the view, and it only reads the memory: threads that share it race with each other no more than
-// with whoever writes to the array. The head of this file says what such a race can do.
+// SAFETY: nothing changes the view, and it only reads the memory: threads that share it race with each other no more
+// than with whoever writes to the array. The head of this file says what such a race can do.
 unsafe impl Sync for ArrayView {}
 
 impl ArrayView {
@@ -89,8 +90,8 @@ impl ArrayView {
     }
 }
 
-/// Widens the elements from `at` on into `out`, and reads each of them once. Only `read_words` makes one, of elements that
-/// the array has.
+/// Widens the elements from `at` on into `out`, and reads each of them once. Only `read_words` makes one, of elements
+/// that the array has.
 struct Reading<'a> {
     array: &'a ArrayView,
     at: usize,
@@ -107,7 +108,8 @@ impl Visitor for Reading<'_> {
         // The usual stride apart: with it known when compiling, the loop becomes vector code.
         if stride == N.cast_signed() {
             for (i, word) in self.out.iter_mut().enumerate() {
-                // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, and `at + i` is below `len`.
+                // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, and `at + i` is below
+                // `len`.
                 let element = unsafe { from.cast::<[u8; N]>().add(i) };
                 // SAFETY: as above. The element may have any alignment, as bytes do, and any bytes are a value.
                 *word = widen(unsafe { *element });

@@ -15,15 +15,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
-/// The weight of a window: it bounds the memory for ids copied from lists, and for arrays that an iterator makes, and is
-/// large enough to keep lanes and threads busy.
+/// The weight of a window: it bounds the memory for ids copied from lists, 4 Mi of them in 16 or 32 MiB, and for arrays
+/// that an iterator makes, and is large enough to keep lanes and threads busy.
 const WINDOW: usize = 1 << 26;
 
 /// The weight of an id copied from a list, where one of an array, which is not copied, weighs 1.
 const COPIED: usize = 16;
 
-/// From this weight on, and this number of sequences, which fills the lanes, a window of copied ids is hashed by another
-/// thread while the next ids are copied.
+/// From this weight on, and this number of sequences, which fills the lanes, a window of copied ids is hashed by
+/// another thread while the next ids are copied.
+///
+/// Measured on two Zen 5 server cores with `compute_digests(lists, threads=2)`, in ns an id, against windows that wait
+/// to be full: 3.6 instead of 5.0 for 2,000 lists of 512 ids, 2.5 instead of 2.9 for 512 of 4,096, 4.1 instead of 4.6
+/// for 128 of 32,768. `benches/bench.py batches` measures such lists.
 const BEHIND: (usize, usize) = (COPIED << 18, 64);
 
 /// The time between two looks for Ctrl-C while the other thread is waited for.

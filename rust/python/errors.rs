@@ -26,7 +26,7 @@ impl fmt::Display for Name<'_> {
 /// More characters of a value than this help nobody.
 const SHOWN: usize = 80;
 
-/// `value` as a message shows it: its `repr`, shortened; by its type where it has none.
+/// The value as a message shows it: its `repr`, shortened; by its type where it has none.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     let Ok(text) = value.repr().and_then(|repr| Ok(repr.to_cow()?.into_owned())) else {
         // An int of more than 4,300 digits refuses to become text (sys.set_int_max_str_digits).
@@ -48,10 +48,10 @@ pub fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
 }
 
-/// `error`, or a `TypeError` because of it where it would end a loop without a word.
+/// The error, or a `TypeError` because of it where it would end a loop without a word.
 ///
-/// A `StopIteration` from an object's own `__index__`, `__array__` or `__iter__` would silently end a caller's
-/// `map` or generator, and a `Future` can't hold one.
+/// A `StopIteration` from an object's own `__index__`, `__array__` or `__iter__` would silently end a caller's `map` or
+/// generator, and a `Future` can't hold one.
 pub fn no_stop(py: Python<'_>, error: PyErr, what: impl fmt::Display) -> PyErr {
     if !error.is_instance_of::<PyStopIteration>(py) {
         return error;
@@ -59,7 +59,7 @@ pub fn no_stop(py: Python<'_>, error: PyErr, what: impl fmt::Display) -> PyErr {
     because(py, PyTypeError::new_err(format!("{what}: StopIteration was raised while it was read")), error)
 }
 
-/// `error` with `cause` as its `__cause__`.
+/// The error with `cause` as its `__cause__`.
 pub fn because(py: Python<'_>, error: PyErr, cause: PyErr) -> PyErr {
     error.set_cause(py, Some(cause));
     error
@@ -76,7 +76,7 @@ pub fn too_large(name: Name<'_>, index: usize, value: &Bound<'_, PyAny>) -> PyEr
     PyValueError::new_err(format!("{name}[{index}] is {value}: token ids must be below 2**64, got {value}"))
 }
 
-/// The error for an element that is no integer.
+/// The error for an element that is not an integer.
 pub fn not_an_integer(name: Name<'_>, index: usize, value: &Bound<'_, PyAny>) -> PyErr {
     let (value, kind) = (shown(value), type_name(value));
     PyTypeError::new_err(format!("{name}[{index}] is {value}: token ids must be integers, got {kind}"))

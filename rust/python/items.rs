@@ -21,7 +21,7 @@ pub fn read<'py, I: Items<'py>>(items: &I, name: Name<'_>, at: usize, out: &mut 
     Ok(())
 }
 
-/// Reads an id that is no exact int of one digit.
+/// Reads an id that is not an exact int of one digit.
 #[cold]
 fn read_item<'py, I: Items<'py>>(items: &I, name: Name<'_>, index: usize) -> PyResult<u64> {
     let item = items
@@ -65,21 +65,14 @@ fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(object.py(), int) }
 }
 
-/// `value` copied to a new list if it is an exact list of exact ints.
+/// A new list with the items of `value` if it is an exact list of exact ints.
 pub fn copy_if_all_ints<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     copy_if_all(value.cast_exact().ok()?, PyInt::type_object_raw(value.py()))
 }
 
-/// `value` copied to a new list if it is an exact list of exact floats.
+/// A new list with the items of `value` if it is an exact list of exact floats.
 pub fn copy_if_all_floats<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
     copy_if_all(value.cast_exact().ok()?, PyFloat::type_object_raw(value.py()))
-}
-
-/// True if `value` is an exact list of exact ints of one digit that are not negative.
-pub fn are_small_ids(value: &Bound<'_, PyAny>) -> bool {
-    value
-        .cast_exact::<PyList>()
-        .is_ok_and(|list| (0..list.len()).all(|index| list.small_int(index).is_some_and(|small| small >= 0)))
 }
 
 /// The items of an exact list if all of them are exact ints of one digit.
@@ -97,19 +90,22 @@ pub fn small_ints(value: &Bound<'_, PyAny>) -> Option<Vec<i32>> {
 fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -> Option<Bound<'py, PyList>> {
     // No Python code runs before the copy is full, so that the list keeps its length and its items, and nobody sees the
     // copy. One that is given up has null for the items that are not there yet, which its deallocation allows.
-    let len = list.len();
+    let len = list.len().cast_signed();
     // SAFETY: the thread is attached.
-    let copy = unsafe { ffi::PyList_New(len.cast_signed()) };
+    let copy = unsafe { ffi::PyList_New(len) };
     // SAFETY: it is a new reference, or null.
     let copy = unsafe { Bound::from_owned_ptr_or_opt(list.py(), copy) }?;
     for index in 0..len {
-        // SAFETY: the list has `len` items, and no Python code runs before the next one.
-        let item = unsafe { borrowed_item(list, index, len) };
-        if item.get_type_ptr() != wanted {
+        // SAFETY: the list has `len` items.
+        let item = unsafe { item_at(list, index, len) };
+        // SAFETY: the list still keeps the item alive.
+        if unsafe { ffi::Py_TYPE(item) } != wanted {
             return None;
         }
-        // SAFETY: the copy is a list of `len` items with null at `index`, and takes the reference that it is given.
-        unsafe { ffi::PyList_SET_ITEM(copy.as_ptr(), index.cast_signed(), item.to_owned().into_ptr()) };
+        // SAFETY: as above.
+        unsafe { ffi::Py_INCREF(item) };
+        // SAFETY: the copy is a list of `len` items with null at `index`, and takes the reference that was just made.
+        unsafe { ffi::PyList_SET_ITEM(copy.as_ptr(), index, item) };
     }
     // SAFETY: it was made as a list.
     Some(unsafe { copy.cast_into_unchecked() })
@@ -119,33 +115,37 @@ fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -
 #[cfg(Py_GIL_DISABLED)]
 fn copy_if_all<'py>(list: &Bound<'py, PyList>, wanted: *mut ffi::PyTypeObject) -> Option<Bound<'py, PyList>> {
     let copy = list.get_slice(0, usize::MAX);
-    let len = copy.len();
-    (0..len)
-        // SAFETY: nobody else knows the copy, so that it keeps its length and its items.
-        .all(|index| unsafe { borrowed_item(&copy, index, len) }.get_type_ptr() == wanted)
-        .then_some(copy)
+    let len = copy.len().cast_signed();
+    let is_wanted = |index| {
+        // SAFETY: nobody else knows the copy (who finds it by `gc` is to leave it alone), so that it keeps its length.
+        let item = unsafe { item_at(&copy, index, len) };
+        // SAFETY: for the same reason it keeps its items alive.
+        unsafe { ffi::Py_TYPE(item) == wanted }
+    };
+    (0..len).all(is_wanted).then_some(copy)
 }
 
 /// Item `index` of a list of `len` items, without a reference of its own; the item [`AHEAD`] of it is fetched.
 ///
 /// # Safety
-/// The list has `len` items, `index` is below that, and the result is used before any other code can take the item out of
-/// the list: before Python code runs, and with the GIL or where no other thread knows the list.
+/// The list has `len` items, and `index` is not negative and below that.
 #[inline]
-unsafe fn borrowed_item<'a, 'py>(list: &'a Bound<'py, PyList>, index: usize, len: usize) -> Borrowed<'a, 'py, PyAny> {
+unsafe fn item_at(list: &Bound<'_, PyList>, index: isize, len: isize) -> *mut ffi::PyObject {
     if index + AHEAD < len {
         // SAFETY: the list has such an item.
-        prefetch(unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), (index + AHEAD).cast_signed()) });
+        prefetch(unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), index + AHEAD) });
     }
     // SAFETY: as above.
-    let item = unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), index.cast_signed()) };
-    // SAFETY: the list keeps the item for as long as the caller uses it.
-    unsafe { Borrowed::from_ptr(list.py(), item) }
+    unsafe { ffi::PyList_GET_ITEM(list.as_ptr(), index) }
 }
 
 /// How many items ahead of the one that is read the processor is told of. The items of a long list lie anywhere in
 /// memory, and waiting for each in turn takes longer than all else.
-const AHEAD: usize = 48;
+///
+/// Measured on a Zen 5 server core with a shuffled list of 32,768 ints, after 64 MiB of other memory were read: without
+/// it `copy_int_list`, `int32_array` and `compute_digest` take 13.6, 19.9 and 22.2 ns an item; with 16 they take 12.9,
+/// 13.7 and 17.0, with 32 12.6, 13.4 and 16.6, with 64 11.8, 14.9 and 17.9.
+const AHEAD: isize = 32;
 
 /// Tells the processor that an object will be read.
 #[inline]
@@ -178,8 +178,13 @@ impl<'py> Items<'py> for Bound<'py, PyList> {
         #[cfg(not(Py_GIL_DISABLED))]
         {
             let len = self.len();
-            // SAFETY: the length was just asked for, and no Python code runs until the digit is read.
-            (index < len).then(|| unsafe { borrowed_item(self, index, len) }).and_then(small_int)
+            if index >= len {
+                return None;
+            }
+            // SAFETY: the list has `len` items, `index` is below that, and no list has more than an `isize` counts.
+            let item = unsafe { item_at(self, index.cast_signed(), len.cast_signed()) };
+            // SAFETY: the list keeps the item, for no Python code runs before its digit is read.
+            small_int(unsafe { Borrowed::from_ptr(self.py(), item) })
         }
         // Another thread may replace the item meanwhile, so that a reference of our own is needed.
         #[cfg(Py_GIL_DISABLED)]

@@ -104,7 +104,7 @@ fn write(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<
     } else if let Ok(dict) = value.cast::<PyDict>() {
         write_object(out, dict, |out, _, value| write(out, value, depth + 1))?;
     } else {
-        return Err(PyTypeError::new_err(format!("{} is no JSON value, got {}", shown(value), type_name(value))));
+        return Err(PyTypeError::new_err(format!("{} is not a JSON value, got {}", shown(value), type_name(value))));
     }
     Ok(())
 }

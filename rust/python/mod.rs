@@ -62,8 +62,8 @@ mod _core {
     ///     `9 + 8 * len(token_ids)` bytes.
     ///
     /// Raises:
-    ///     TypeError: `token_ids` is no sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
-    ///         float, bool or masked array), or an element is no integer.
+    ///     TypeError: `token_ids` is not a sequence of integers (text, bytes, a set, a mapping, an iterator, a scalar, a
+    ///         float, bool or masked array), or an element is not an integer.
     ///     ValueError: An id below 0 or above 2**64 - 1, or an array of other than one dimension.
     ///
     /// >>> encode_token_ids([1, 258]).hex(" ", 8)
@@ -179,28 +179,22 @@ mod _core {
         }
     }
 
-    /// `value` copied to a new list if it is an exact list of exact ints, else None.
+    /// A new list with the items of `value` if it is an exact list of exact ints, else None.
     #[pyfunction]
     fn copy_int_list<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
         items::copy_if_all_ints(value)
     }
 
-    /// `value` copied to a new list if it is an exact list of exact floats, else None.
+    /// A new list with the items of `value` if it is an exact list of exact floats, else None.
     #[pyfunction]
     fn copy_float_list<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
         items::copy_if_all_floats(value)
     }
 
-    /// `value` as an array if it is an exact list of exact ints between -2**30 and 2**30, else None.
+    /// An array of the items of `value` if it is an exact list of exact ints between -2**30 and 2**30, else None.
     #[pyfunction]
     fn int32_array<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyArray1<i32>>> {
         items::small_ints(value).map(|ids| ids.into_pyarray(value.py()))
-    }
-
-    /// True if `value` is an exact list of exact ints from 0 to 2**30 - 1.
-    #[pyfunction]
-    fn are_small_ids(value: &Bound<'_, PyAny>) -> bool {
-        items::are_small_ids(value)
     }
 
     /// The array that `value` is, or the zero-copy array over what it exports; None where it exports none.

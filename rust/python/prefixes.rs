@@ -47,7 +47,7 @@ impl PrefixIndex {
     }
 }
 
-/// Length and fingerprint of the parts as one sequence, `None` where they hold what is no token id.
+/// Length and fingerprint of the parts as one sequence, `None` where they hold what is not a token id.
 fn key(name: Name<'_>, parts: &Bound<'_, PyAny>) -> PyResult<Option<(usize, u64)>> {
     let py = parts.py();
     let parts: Vec<_> = parts.try_iter()?.map(|part| Tokens::new(name, &part?)).collect::<PyResult<_>>()?;

@@ -167,7 +167,7 @@ impl<'py> Ids<'py> {
     }
 }
 
-/// An error for what has a length and items but is no sequence of token ids.
+/// An error for what has a length and items but is not a sequence of token ids.
 fn refuse(name: Name<'_>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let kind = type_name(object);
     let error = |why: &str| Err(PyTypeError::new_err(format!("{name} is of type {kind}: {why}")));

@@ -16,8 +16,8 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The fastest back end of this machine. The build flag
-    /// `--cfg tokenrecords_backend="scalar"` forces the portable one.
+    /// The fastest back end of this machine. The build flag `--cfg tokenrecords_backend="scalar"` forces the portable
+    /// one.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if !cfg!(tokenrecords_backend = "scalar")
@@ -40,7 +40,6 @@ impl Backend {
     /// Compresses the blocks of each run into the lane of the same position.
     ///
     /// # Panics
-    ///
     /// There are more than [`LANES`] runs, or they differ in length.
     pub fn compress(self, states: &mut States, runs: &[&[Block]]) {
         let equal = runs.iter().all(|run| run.len() == runs[0].len());
@@ -52,8 +51,7 @@ impl Backend {
         }
     }
 
-    /// Calls `f`, compiled for the vector instructions of the back end so far
-    /// as it is inlined.
+    /// Calls `f`, compiled for the vector instructions of the back end so far as it is inlined.
     #[inline]
     pub fn inside<T>(self, f: impl FnOnce() -> T) -> T {
         match self {

@@ -1,7 +1,8 @@
 //! The compression function of SHA-256 over lanes, by what the machine offers.
 //!
-//! A lane is one message being hashed. The back ends of x86-64 advance several lanes at once, because one lane alone
-//! leaves most of a core idle: each round waits for the one before. No crate does that: `sha2` compresses one message.
+//! A lane is one message being hashed. The kernels are our own because `sha2`, which is the portable back end, advances
+//! one lane: that leaves most of a core idle, for each round waits for the one before. Those of x86-64 advance several
+//! lanes at once, and take native words, so that nothing is spent on the order of bytes.
 
 mod backend;
 mod constants;

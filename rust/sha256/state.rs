@@ -12,7 +12,10 @@ pub type Block = [u64; 8];
 pub const LANES: usize = 16;
 
 /// The most blocks of a lane that are read before they are compressed: enough to make the cost of a call small, few
-/// enough that the buffers of all lanes stay in the L1 cache.
+/// enough that the buffers of all lanes, 16 KiB, stay in the L1 cache.
+///
+/// Measured on a Zen 5 server core with `cargo bench --no-default-features --bench lanes`, in ns an id of one sequence
+/// and of many: 4.97 and 1.90 with runs of 1 block, 3.91 and 1.42 with 4, 3.69 and 1.36 with 16, 3.73 and 1.39 with 64.
 pub const RUN: usize = 16;
 
 /// The next blocks of a lane, each in one cache line: a load that is split over two takes the time of two.

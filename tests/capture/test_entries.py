@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.payloads import native_chat, vllm_chat, vllm_choice
+from support.payloads import native_chat, sglang_sample, vllm_chat, vllm_choice
 from support.served import CALLS
 from tokenrecords import ParentResolutionStatus, TokenEntry, entries_from_response, stamp_lineage
 
@@ -165,3 +165,42 @@ def test_a_mask_of_the_caller_is_checked(mask):
             entries(native_chat(), generation_loss_mask=wrong)
     [entry] = entries(native_chat(generation_loss_mask=[1, 1]), generation_loss_mask=None)
     assert entry.model_extra["generation_loss_mask"] is None
+
+
+def test_what_a_payload_says_of_the_call():
+    head = {"created_at": 3.0, "created": 4, "request_id": "q"}
+    [entry] = entries({**native_chat(), **head})
+    assert (entry.created_at, entry.response_id, entry.model) == (3.0, "q", "")
+    [entry] = entries({**native_chat(), **head, "created_at": None, "id": "i", "model": "m"})
+    assert (entry.created_at, entry.response_id, entry.model) == (4.0, "i", "m")
+
+
+def test_samples_have_their_own_response_ids():
+    found = entries([sglang_sample(id="a"), sglang_sample(id="b")], created_at=1.0)
+    assert [(entry.model_call_id, entry.response_id) for entry in found] == [("c#0", "a"), ("c#1", "b")]
+    assert entries(sglang_sample(id="a"), created_at=1.0, response_id="x")[0].response_id == "x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("generation_token_ids", "generation_log_probs", "cum_len", "digest"),
+        *("parent_resolution_reason", "prompt_is_delta"),
+    ],
+)
+def test_what_is_read_or_computed_can_not_be_given(name):
+    with pytest.raises(TypeError, match=rf"^{name} is read from the response"):
+        entries(vllm_chat(), **{name: None})
+
+
+@pytest.mark.parametrize("name", ["parent_call_id", "parent_resolution"])
+def test_a_parent_is_found_not_given(name):
+    with pytest.raises(TypeError, match=rf"^{name} can't be given: it is found by the tokens of parent="):
+        entries(vllm_chat(), **{name: None})
+
+
+def test_a_delta_keeps_no_more_than_its_ids():
+    [first] = entries(vllm_chat(), parent=None)
+    [second] = entries(vllm_chat(prompt_token_ids=np.array([1, 7, 41, 2, 5])), parent=first, delta=True)
+    assert second.prompt_token_ids.tolist() == [5]
+    assert second.prompt_token_ids.base is None

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from support.command import Capture, row
 from support.factories import IDS
-from support.payloads import native_item, token_fields, vllm_chat, vllm_choice
+from support.payloads import native_item, sglang_sample, token_fields, vllm_chat, vllm_choice
 from tokenrecords import ParentResolutionStatus, TokenEntry, compute_digest, read_jsonl
+from tokenrecords.capture import rollouts
 
 ROOT, RESOLVED, UNRESOLVED = ParentResolutionStatus
 
@@ -233,3 +234,28 @@ def test_a_bom_is_no_fault(capture: Capture) -> None:
 def test_what_is_captured_is_read(capture: Capture, rollout: str) -> None:
     assert capture(row("a", [1], [2], rollout=rollout)).exit_code == 0
     assert [entry.rollout_id for entry in read_jsonl(capture.out)] == [rollout]
+
+
+def test_the_longest_name(capture: Capture) -> None:
+    rollout = "r" * (255 - len(".tokens.jsonl"))
+    assert capture(row("a", [1], [2], rollout=rollout)).exit_code == 0
+    assert len(capture.records(rollout)) == 1
+
+
+def test_the_same_ids_with_other_log_probs_are_another_call(capture: Capture) -> None:
+    again = row("a", [1], [2])
+    again["response"]["choices"][0]["message"]["generation_log_probs"] = [-0.75]
+    result = capture(row("a", [1], [2]), again)
+    assert (result.exit_code, len(capture.records())) == (1, 1)
+    assert "model call 'a' was seen before with other tokens" in result.stderr
+
+
+def test_a_response_may_be_a_list(capture: Capture) -> None:
+    batch = [sglang_sample(), sglang_sample()]
+    assert capture({"rollout_id": "r", "model_call_id": "a", "response": batch}).exit_code == 0
+    assert [entry.model_call_id for entry in capture.records()] == ["a#0", "a#1"]
+
+
+def test_the_bytes_of_each_line_are_said() -> None:
+    lines = [json.dumps(row("a", [1], [2])).encode() + b"\n", b"\n", b"{bad\n"]
+    assert list(rollouts.Capture(lambda _: ()).read(lines, "x")) == [len(line) for line in lines]

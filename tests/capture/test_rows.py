@@ -69,6 +69,12 @@ def sample(ids: list[int], reason: Any) -> dict[str, Any]:
 TOKEN = {"index": 1, "token": {"id": 41, "text": "o", "logprob": -0.125, "special": False}}
 LAST = {**TOKEN, "index": 2, "token": {"id": 2, "text": "k", "logprob": -0.5}, "generated_text": "ok", "details": {}}
 RESPONSE = {"object": "response", "id": "x", "output": [native_item()]}
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": {**RESPONSE, **fields}}
+
+
 STREAMS: dict[str, Any] = {
     "text": sse(STREAM),
     "one line of text": json.dumps(vllm_chat()),
@@ -76,7 +82,7 @@ STREAMS: dict[str, Any] = {
     "a list of lines": [f"data: {json.dumps(part)}" for part in STREAM],
     "sglang": [sample([41], None), sample([41, 2], {"type": "stop"})],
     "tgi": [TOKEN, LAST],
-    "responses": [{"type": "response.created", "response": {**RESPONSE, "output": []}}, {"type": "response.completed", "response": RESPONSE}],
+    "responses": [event("created", output=[]), event("completed")],
     "no stream: sglang": [sample([41, 2], {"type": "stop"})],
     "no stream: tgi": [tgi()],
 }  # fmt: skip

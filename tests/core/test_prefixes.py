@@ -97,13 +97,6 @@ def test_int32_arrays():
         assert _core.int32_array(values) is None
 
 
-def test_small_ids():
-    for values in ([], [0], [1, 2**30 - 1] * 40):
-        assert _core.are_small_ids(values)
-    for value in ([-1], [2**30], [True], [1.0], [None], ["1"], [1, np.int64(1)], (1,), np.array([1]), None, "1"):
-        assert not _core.are_small_ids(value)
-
-
 def test_array_over():
     ids = np.arange(3)
     assert _core.array_over(ids) is ids

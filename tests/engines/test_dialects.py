@@ -100,8 +100,10 @@ ONE_CHOICE = ("dynamo", "tgi", "responses", "messages", "lmdeploy-messages", "fl
 COUNTS: dict[str, list[tuple[Any, ...]]] = {
     **{
         name: [("usage", "completion_tokens"), ("usage", "prompt_tokens")]
-        for name in ("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat")
-        + ("lmdeploy-chat", "llama-cpp-chat", "together-chat")
+        for name in (
+            *("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat"),
+            *("lmdeploy-chat", "llama-cpp-chat", "together-chat"),
+        )
     },
     "lmdeploy-messages": [("usage", "output_tokens")],
     "lmdeploy-generate": [(0, "meta_info", "completion_tokens")],

@@ -1,7 +1,8 @@
 """NVIDIA Dynamo: `nvext.engine_data`."""
 
-from support.payloads import TOKENS, dynamo, log_prob_entry, refused, tokens_of
-from tokenrecords import read_response
+import pytest
+from support.payloads import TOKENS, dynamo, log_prob_entry, native_chat, refused, tokens_of
+from tokenrecords import detect_dialect, read_response
 
 
 def test_engine_data():
@@ -25,3 +26,57 @@ def test_choice_log_probs_may_lack_the_stop_token():
 
 def test_without_engine_data():
     assert read_response({"choices": [{"message": {"content": "x"}}], "nvext": {"timing": {}}}) == []
+
+
+def test_routes_stand_in_the_engine_data_or_beside_it():
+    engine = {"prompt_token_ids": [1, 7], "completion_token_ids": [41, 2], "routed_experts": "AAAB"}
+    assert read_response(dynamo(engine=engine))[0].routed_experts == "AAAB"
+    assert read_response(dynamo(routed_experts="AAAB"))[0].routed_experts == "AAAB"
+    refused(dynamo(engine=engine, routed_experts="AAAC"), "routed_experts and nvext.routed_experts disagree")
+
+
+def test_the_ids_may_stand_beside_the_engine_data():
+    payload = dynamo(engine={"prompt_token_ids": [1, 7]}, completion_token_ids=[41, 2])
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_a_choice_is_a_sign_too():
+    own = {"engine_data": {"completion_token_ids": [9]}}
+    payload = {"choices": [{"index": 0, "message": {"content": "x"}, "nvext": own}]}
+    assert detect_dialect(payload) == "dynamo"
+    payload["choices"][0]["provider_specific_fields"] = {"x": 1}
+    assert detect_dialect(payload) == "dynamo"
+
+
+def test_choice_log_probs_of_another_number_are_not_the_engines():
+    shown = {"content": [log_prob_entry(word, -0.125) for word in "okay"]}
+    choice = {"index": 0, "message": {"content": "okay"}, "logprobs": shown}
+    assert tokens_of(read_response(dynamo([choice]))[0]) == TOKENS
+
+
+@pytest.mark.parametrize("place", [{}, {"engine_data": {}}])
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("completion_token_ids", "generation_token_ids"),
+        ("completion_logprobs", "generation_log_probs"),
+        ("routed_experts", "routed_experts"),
+    ],
+)
+def test_values_of_one_choice_on_a_payload_of_two(key, name, place):
+    nvext = {"engine_data": {key: [1]}} if place else {key: [1]}
+    payload = {**native_chat(), "nvext": nvext}
+    payload["choices"] = [{**payload["choices"][0], "index": k} for k in range(2)]
+    refused(payload, f"choice 0: {name} is missing: nvext does not say which choice its {key} belongs to")
+
+
+def test_the_message_is_the_better_place():
+    payload = native_chat(generation_log_probs=[-0.1, -0.5])
+    nvext = {"nvext": {"engine_data": {"completion_logprobs": [-0.10000000149011612, -0.5]}}}
+    for both in ({**payload, **nvext}, {"choices": [{**payload["choices"][0], **nvext}]}):
+        assert read_response(both)[0].generation_log_probs == [-0.1, -0.5]
+
+
+def test_two_prompts_that_disagree_are_named():
+    payload = {**dynamo(), "prompt_token_ids": [1, 8]}
+    refused(payload, "nvext.engine_data.prompt_token_ids and prompt_token_ids disagree at position 1")

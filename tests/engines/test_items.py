@@ -1,6 +1,7 @@
 """Output items of served choices."""
 
-from support.payloads import log_prob_entry, native, sglang_sample
+import pytest
+from support.payloads import log_prob_entry, native, native_item, sglang_sample, vllm_chat, vllm_choice
 from tokenrecords import read_response
 
 
@@ -21,3 +22,50 @@ def test_no_item_where_there_is_no_content():
         payload = payload if text else {k: v for k, v in payload.items() if k != "text"}
         [choice] = read_response(payload)
         assert (choice.output_items, choice.token_item_index) == ([], None)
+
+
+PRIVATE = [
+    *("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts"),
+    *("token_ids", "completion_token_ids", "output_ids", "output_token_logprobs", "input_token_logprobs"),
+    *("logprobs", "prompt_logprobs", "top_logprobs", "token_logprobs", "completion_logprobs"),
+    *("meta_info", "nvext", "engine_data", "sglext", "sgl_ext"),
+]
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_each_private_field_is_left_out_at_each_level(name):
+    held = {"text": "ok", name: [1]}
+    fields = {"content": [held], "provider_specific_fields": held, "annotations": [held]}
+    [choice] = read_response({"object": "response", "output": [{name: [1], **native_item(**fields)}]})
+    assert choice.output_items == [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"text": "ok"}],
+            "provider_specific_fields": {"text": "ok"},
+            "annotations": [held],  # the model's own words
+        }
+    ]
+
+
+def test_a_null_is_kept_beside_what_is_left_out():
+    [choice] = read_response(vllm_chat(vllm_choice(message={"content": "x", "logprobs": None, "token_ids": [1]})))
+    assert choice.output_items[0] == {"type": "message", "role": "assistant", "content": "x", "logprobs": None}
+
+
+@pytest.mark.parametrize(("text", "items"), [("ok", 1), ("", 0), (None, 0), (5, 0)])
+def test_a_text_is_one_item(text, items):
+    [choice] = read_response({**sglang_sample(), "text": text})
+    assert len(choice.output_items) == items
+    assert choice.token_item_index == (0 if items else None)
+    completion = {"index": 0, "text": text, "token_ids": [], "prompt_token_ids": [1], "logprobs": {"tokens": []}}
+    [choice] = read_response({"object": "text_completion", "choices": [completion]})
+    assert (len(choice.output_items), choice.token_item_index) == (items, 0 if items else None)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"), [({"type": "stop", "matched": 2}, "stop"), ("length", "length"), (3, "3"), (None, None)]
+)
+def test_why_a_generation_ended_is_a_word(said, reason):
+    assert read_response(sglang_sample(finish_reason=said))[0].finish_reason == reason
+    assert read_response(vllm_chat(vllm_choice(finish_reason=said)))[0].finish_reason == reason

@@ -1,5 +1,6 @@
 """LiteLLM: what it sweeps into `provider_specific_fields`."""
 
+import pytest
 from support.payloads import TOKENS, log_prob_entry, native, refused, tokens_of
 from tokenrecords import detect_dialect, read_response
 
@@ -27,3 +28,41 @@ def test_litellm_native_fields_swept_off_the_message():
     message = {"content": "ok", "provider_specific_fields": native()}
     payload = {"object": "chat.completion", "choices": [{"index": 0, "message": message}]}
     assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+SWEPT = {
+    "native": native(),
+    "meta_info": {
+        "meta_info": {
+            "prompt_token_ids": [1, 7],
+            "output_token_logprobs": [[-0.125, 41, None], [-0.5, 2, None]],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+@pytest.mark.parametrize("on_message", [False, True])
+def test_the_places_of_each_engine_are_read(name, on_message):
+    swept = {"provider_specific_fields": {**SWEPT[name], "sglext": {"routed_experts": "AAAB"}}}
+    message = {"content": "ok", **(swept if on_message else {})}
+    choice = {"index": 0, "message": message, **({} if on_message else swept)}
+    payload = {"object": "chat.completion", "choices": [choice]}
+    assert detect_dialect(payload) == "litellm"
+    [served] = read_response(payload)
+    assert (tokens_of(served), served.routed_experts) == (TOKENS, "AAAB")
+
+
+def test_two_places_that_disagree_are_named():
+    message = {"content": "ok", "provider_specific_fields": native()}
+    choice = {"index": 0, "message": message, "provider_specific_fields": native(generation_token_ids=[41, 3])}
+    refused(
+        {"object": "chat.completion", "choices": [choice]},
+        "provider_specific_fields.generation_token_ids and provider_specific_fields.generation_token_ids disagree",
+    )
+
+
+def test_swept_fields_say_more_than_those_of_sglang():
+    swept = {"provider_specific_fields": {"x": 1}, "meta_info": {"x": 1}}
+    payload = {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "ok"}, **swept}]}
+    assert detect_dialect(payload) == "litellm"

@@ -1,7 +1,8 @@
 """Native token fields: on items, bodies and messages."""
 
+import pytest
 from support.payloads import native, native_item, refused
-from tokenrecords import read_response
+from tokenrecords import detect_dialect, read_response
 
 
 def test_responses_and_messages():
@@ -44,3 +45,45 @@ def test_usage_of_a_responses_payload_may_sum_several_calls():
     item = native_item()
     payload = {"object": "response", "output": [item], "usage": {"input_tokens": 99, "output_tokens": 99}}
     assert len(read_response(payload)) == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "dialect"),
+    [
+        ({"output": [{"type": "message"}]}, "responses"),
+        ({"object": "response"}, "responses"),
+        ({"object": "response", "choices": [{"message": {}}]}, "chat"),
+        ({"output": [{"type": "message"}], "choices": [{"message": {}}]}, "chat"),
+        ({"output": [native_item()], "choices": [{"message": {}}]}, "responses"),
+        ({"type": "message", "role": "assistant", "content": []}, "messages"),
+        ({"type": "message", "role": "user", "content": []}, "unknown"),
+    ],
+)
+def test_the_signs(payload, dialect):
+    assert detect_dialect(payload) == dialect
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"status": "completed", "stop_reason": "end_turn"}, "end_turn"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "max_output_tokens"),
+        ({"status": "completed", "incomplete_details": None}, "completed"),
+        ({}, None),
+    ],
+)
+def test_why_it_ended(fields, reason):
+    [choice] = read_response({"object": "response", "output": [native_item()], **fields})
+    assert choice.finish_reason == reason
+
+
+def test_the_item_that_carries_the_tokens_is_named():
+    reasoning = {"type": "reasoning", "summary": []}
+    [choice] = read_response({"object": "response", "output": [reasoning, native_item(), reasoning]})
+    assert (choice.token_item_index, len(choice.output_items)) == (1, 3)
+
+
+def test_usage_of_a_messages_payload_may_sum_several_calls():
+    body = {**native_item(), "usage": {"prompt_tokens": 99, "completion_tokens": 99}}
+    assert len(read_response(body)) == 1
+    assert len(read_response({"object": "response", "output": [native_item()], "usage": {"completion_tokens": 9}})) == 1

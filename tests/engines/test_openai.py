@@ -1,8 +1,8 @@
 """OpenAI log-probs: an entry a token, ids in words."""
 
 import pytest
-from support.payloads import TOKENS, native_chat, refused, tokens_of, vllm_chat, vllm_choice
-from tokenrecords import entries_from_response, read_response
+from support.payloads import TOKENS, log_prob_entry, native_chat, refused, tokens_of, vllm_chat, vllm_choice
+from tokenrecords import detect_dialect, entries_from_response, read_response
 
 
 def test_ids_as_words():
@@ -42,3 +42,64 @@ def test_words_and_token_ids_that_mix():
     refused(payload, "token_ids and logprobs.content[].token disagree at position 1")
     del payload["choices"][0]["token_ids"]
     refused(payload, "generation_token_ids[1] is null")
+
+
+def words_of(*tokens):
+    entries = [log_prob_entry(token, -0.5) for token in tokens]
+    return vllm_chat(vllm_choice(token_ids=None, logprobs={"content": entries}))
+
+
+def test_a_list_of_entries_without_content():
+    payload = vllm_chat()
+    payload["choices"][0]["logprobs"] = payload["choices"][0]["logprobs"]["content"]
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_one_word_that_is_an_id_asks_for_all():
+    refused(words_of("w", "token_id:2"), "generation_token_ids[0] is null")
+    refused(words_of("token_id:2", "w"), "generation_token_ids[1] is null")
+    refused(words_of(None, "token_id:2"), "generation_token_ids[0] is null")
+    assert read_response(words_of("token_id:41", "token_id:2"))[0].generation_token_ids == [41, 2]
+
+
+def test_ids_beside_the_words_are_asked_of_all_too():
+    for entries in ([{}, {"token_id": 2}], [{"token_id": 41}, {}]):
+        logprobs = {"content": [log_prob_entry("x", -0.5, **entry) for entry in entries]}
+        refused(vllm_chat(vllm_choice(token_ids=None, logprobs=logprobs)), "generation_token_ids[", "] is null")
+
+
+@pytest.mark.parametrize("word", ["token_id:\u0661", "token_id:-1", "token_id:1.0", "token_id: 1", "TOKEN_ID:1", "1"])
+def test_words_that_only_look_like_ids(word):
+    refused(native_chat(generation_token_ids=[word, "token_id:2"]), "generation_token_ids[0] is null")
+
+
+def test_ids_in_parallel_lists():
+    logprobs = {"tokens": ["token_id:41", "token_id:2"], "token_logprobs": [-0.125, -0.5]}
+    choice = {"index": 0, "text": "ok", "prompt_token_ids": [1, 7], "logprobs": logprobs}
+    payload = {"object": "text_completion", "choices": [choice]}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_log_probs_that_were_not_asked_for_speak_of_nothing():
+    payload = native_chat()
+    payload["choices"][0]["logprobs"] = {"content": None}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_log_probs_without_a_generated_id_are_too_many():
+    logprobs = {"tokens": ["x"], "token_logprobs": [-0.5]}
+    choice = {"index": 0, "text": "x", "token_ids": [], "prompt_token_ids": [1], "logprobs": logprobs}
+    refused({"object": "text_completion", "choices": [choice]}, "0 generation_token_ids and 1 generation_log_probs")
+
+
+@pytest.mark.parametrize(
+    ("payload", "dialect"),
+    [
+        ({"object": "chat.completion", "choices": []}, "chat"),
+        ({"choices": [{"message": {}}]}, "chat"),
+        ({"object": "text_completion", "choices": []}, "vllm-completions"),
+        ({"choices": [{"text": "x"}]}, "vllm-completions"),
+    ],
+)
+def test_the_shape_is_known_by_the_object_or_a_choice(payload, dialect):
+    assert detect_dialect(payload) == dialect

@@ -165,3 +165,49 @@ def test_arrays_in_two_places():
     refused(payload, "disagree at position 2")
     payload["choices"][0].update(prompt_token_ids=None, token_ids=np.array([41, 3]))
     refused(payload, "disagree at position 1")
+
+
+def two_places(first, second):
+    """Log-probs on the message and in `logprobs`."""
+    payload = native_chat(generation_log_probs=first)
+    payload["choices"][0]["logprobs"] = {"content": [log_prob_entry("x", value) for value in second]}
+    return payload
+
+
+def test_each_word_is_its_number():
+    [choice] = read_response(native_chat(generation_log_probs=["Infinity", "-Infinity"]))
+    assert choice.generation_log_probs == [float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", -1e300, -0.1])
+def test_log_probs_that_agree(value):
+    held = float(value)
+    [choice] = read_response(two_places([held, -0.5], [value, -0.5]))
+    assert choice.generation_log_probs[1] == -0.5
+
+
+def test_log_probs_that_disagree():
+    refused(two_places([float("nan"), -0.5], [-0.5, -0.5]), "disagree at position 0")
+    refused(two_places([-0.5, -0.5], [-0.5, -0.50001]), "disagree at position 1")
+    refused(two_places([-0.5, -0.5], [-0.5]), "disagree at position 1")
+
+
+def test_the_first_place_is_the_one_that_is_read():
+    payload = native_chat(generation_token_ids=np.array([41, 2]), routed_experts="AA")
+    payload["choices"][0].update(token_ids=[41, 2], routed_experts="AA")
+    [choice] = read_response(payload)
+    assert isinstance(choice.generation_token_ids, np.ndarray)
+
+
+def test_a_field_of_another_kind_is_named_with_its_place():
+    payload = vllm_chat(vllm_choice(prompt_token_ids=5))
+    refused(payload, "vllm-chat choice 0: prompt_token_ids (choices[].prompt_token_ids) is int: a list")
+    refused(vllm_chat(prompt_token_ids=5), "vllm-chat choice 0: prompt_token_ids is int: a list")
+
+
+@pytest.mark.parametrize(("ids", "log_probs"), [([41, 2], [-0.5]), ([41], [-0.125, -0.5])])
+def test_unequal_numbers_are_said(ids, log_probs):
+    refused(
+        native_chat(generation_token_ids=ids, generation_log_probs=log_probs),
+        f"chat choice 0: {len(ids)} generation_token_ids and {len(log_probs)} generation_log_probs",
+    )

@@ -2,8 +2,20 @@
 
 import numpy as np
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
 from support.holders import Array
-from support.payloads import TOKENS, Model, native, refused, tokens_of, vllm_chat, vllm_choice
+from support.payloads import (
+    TOKENS,
+    Model,
+    native,
+    native_item,
+    refused,
+    sglang_sample,
+    tgi,
+    tokens_of,
+    vllm_chat,
+    vllm_choice,
+)
 from tokenrecords import (
     detect_dialect,
     entries_from_response,
@@ -34,7 +46,7 @@ def test_one_index_missing():
 
 @pytest.mark.parametrize("index", ["0", True, -1, 0.0])
 def test_index_of_the_wrong_type(index):
-    refused(vllm_chat(vllm_choice(index)), "index is", "it must be a non-negative integer")
+    refused(vllm_chat(vllm_choice(index)), f"vllm-chat choice 0: index is {index!r}: it must be a non-negative integer")
 
 
 def test_one_choice_of_two_lost_its_ids():
@@ -191,9 +203,9 @@ def test_choices_that_are_no_list(choices):
 
 
 def test_a_body_whose_content_is_no_list():
-    with pytest.raises(TypeError, match="^content is int: a list of blocks is needed$"):
+    with pytest.raises(TypeError, match=r"^content is int: a list of blocks is needed$"):
         read_response({"type": "message", "role": "assistant", "content": 7, **native()})
-    with pytest.raises(TypeError, match="^response_json is NoneType: a mapping is needed$"):
+    with pytest.raises(TypeError, match=r"^response_json is NoneType: a mapping is needed$"):
         extract_token_fields(None)
 
 
@@ -225,3 +237,52 @@ def test_rows():
     assert found[0].output_items == [{"type": "message", "role": "assistant", "content": "ok"}]
     refused(native(prompt_is_delta=True), "flat choice 0: prompt_is_delta is true")
     refused(native(prompt_token_ids=None), "flat choice 0: prompt_token_ids is missing")
+
+
+@pytest.mark.parametrize(("counted", "sound"), [(4, True), (2, False), (1, False), (3, False)])
+def test_a_count_of_prompts_of_several_lengths(counted, sound):
+    logprobs = {"tokens": ["a"], "token_logprobs": [-0.5]}
+    choices = [
+        {"index": i, "text": "a", "token_ids": [9], "prompt_token_ids": prompt, "logprobs": logprobs}
+        for i, prompt in enumerate([[1], [1], [1, 7]])
+    ]
+    payload = {"object": "text_completion", "choices": choices, "usage": {"prompt_tokens": counted}}
+    if sound:
+        assert len(read_response(payload)) == 3
+    else:
+        refused(payload, f"vllm-completions choices 0 to 2: 4 prompt_token_ids, but the engine counted {counted}")
+
+
+def test_choices_are_named_by_their_indexes():
+    payload = vllm_chat(vllm_choice(2), vllm_choice(7), usage={"completion_tokens": 3})
+    refused(payload, "vllm-chat choices 2 to 7: 4 generation_token_ids, but the engine counted 3")
+
+
+def test_lists_of_two_kinds_are_unknown():
+    assert detect_dialect([sglang_sample(), tgi()]) == "unknown"
+    assert detect_dialect([]) == "unknown"
+    assert [detect_dialect([part]) for part in (sglang_sample(), tgi())] == ["sglang-generate", "tgi"]
+
+
+def test_tuples_are_lists():
+    payload = {**vllm_chat(), "choices": tuple(vllm_chat()["choices"])}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+    assert tokens_of(read_response({"object": "response", "output": (native_item(),)})[0]) == TOKENS
+
+
+class Client(BaseModel):
+    """A client's model: names of its own, and built without validation."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    prompt: list[int] = Field(alias="prompt_token_ids")
+    created: int = 0
+
+
+def test_a_model_has_the_names_of_the_wire():
+    assert tokens_of(read_response(Client.model_validate(vllm_chat()))[0]) == TOKENS
+
+
+def test_a_model_that_was_built_without_validation():
+    payload = Client.model_construct(**{**vllm_chat(), "created": "noon"})
+    assert tokens_of(read_response(payload)[0]) == TOKENS

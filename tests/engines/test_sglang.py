@@ -148,3 +148,59 @@ def test_an_aborted_call(kind):
     del bare["output_ids"]
     assert tokens_of(read_response(bare, prompt_token_ids=[1, 7])[0]) == ([1, 7], [], [])
     assert read_response(bare) == []
+
+
+def sglang_chat(**more):
+    meta = {"prompt_token_ids": [1, 7], "output_token_logprobs": [[-0.125, 41, None], [-0.5, 2, None]]}
+    choice = {"index": 0, "message": {"content": "ok"}, "meta_info": {**meta, **more.pop("meta", {})}, **more}
+    return {"object": "chat.completion", "choices": [choice]}
+
+
+def test_the_meta_info_of_a_chat_says_it_all():
+    assert detect_dialect(sglang_chat()) == "sglang-chat"
+    assert tokens_of(read_response(sglang_chat())[0]) == TOKENS
+    refused(sglang_chat(meta={"completion_tokens": 3}), "sglang-chat choice 0: 2 generation_token_ids", "counted 3")
+    refused(sglang_chat(meta={"prompt_tokens": 3}), "sglang-chat choice 0: 2 prompt_token_ids", "counted 3")
+
+
+@pytest.mark.parametrize("name", ["sglext", "sgl_ext"])
+def test_routes_stand_beside_the_choice_or_on_it(name):
+    routes = {name: {"routed_experts": "AAAB"}}
+    for payload in (sglang_chat(**routes), {**sglang_chat(), **routes}, {**sglang_sample(), **routes}):
+        assert read_response(payload)[0].routed_experts == "AAAB"
+    two = sglang_chat()
+    two["choices"].append({**two["choices"][0], "index": 1})
+    refused({**two, **routes}, f"choice 0: routed_experts is missing: {name} does not say which choice")
+
+
+def test_routes_stand_in_the_meta_info_or_beside_it():
+    assert read_response(sglang_chat(meta={"routed_experts": "AAAB"}))[0].routed_experts == "AAAB"
+    assert read_response(sglang_sample(routed_experts="AAAB"))[0].routed_experts == "AAAB"
+    assert read_response({**sglang_sample(), "routed_experts": "AAAB"})[0].routed_experts == "AAAB"
+    refused(
+        {**sglang_sample(routed_experts="AAAB"), "routed_experts": "AAAC"}, "routed_experts and meta_info", "disagree"
+    )
+
+
+def test_ids_alone_are_a_sign_of_generate():
+    sample = {"output_ids": [41, 2], "prompt_token_ids": [1, 7]}
+    assert detect_dialect(sample) == "sglang-generate"
+    refused(sample, "sglang-generate choice 0: generation_log_probs is missing")
+    assert detect_dialect({**sample, "choices": []}) != "sglang-generate"
+
+
+@pytest.mark.parametrize("counted", [0, 1, 3])
+def test_the_own_counts_of_each_sample(counted):
+    refused(
+        [sglang_sample(), sglang_sample(completion_tokens=counted)],
+        f"choice 1: 2 generation_token_ids, but the engine counted {counted}",
+    )
+
+
+def test_samples_may_be_numbered():
+    batch = [{**sglang_sample(id="a"), "index": 1}, {**sglang_sample(id="b"), "index": 0}]
+    assert [(choice.index, choice.response_id) for choice in read_response(batch)] == [(0, "b"), (1, "a")]
+
+
+def test_usage_of_a_generate_is_not_asked():
+    assert len(read_response({**sglang_sample(), "usage": {"completion_tokens": 99}})) == 1

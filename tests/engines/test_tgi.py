@@ -47,3 +47,23 @@ def test_tgi_best_of():
         tgi(best_of_sequences=[other]),
         "tgi choice 1: best_of_sequences[0].prefill and details.prefill disagree",
     )
+
+
+def test_a_chunk_of_its_stream_is_not_its_answer():
+    assert detect_dialect({"token": {"id": 1}, "generated_text": "ok", "details": None}) == "unknown"
+
+
+@pytest.mark.parametrize("counted", [0, 1, 3])
+def test_the_own_count(counted):
+    refused(tgi(generated_tokens=counted), f"2 generation_token_ids, but the engine counted {counted}")
+    assert len(read_response(tgi(generated_tokens=None))) == 1
+
+
+def test_each_sequence_has_its_own_end():
+    other = {**tgi()["details"], "generated_text": "no", "finish_reason": "eos_token"}
+    found = read_response(tgi(best_of_sequences=[other]))
+    assert [(choice.index, choice.finish_reason) for choice in found] == [(0, "length"), (1, "eos_token")]
+
+
+def test_usage_is_not_asked():
+    assert len(read_response({**tgi(), "usage": {"completion_tokens": 99}})) == 1

@@ -124,6 +124,21 @@ def test_several_carriers(payload):
         extract_token_fields(payload)
 
 
+def test_the_fields_that_several_carry_are_named():
+    message = "multiple response items carry token fields: {} have {}"
+    for payload, count, names in (
+        (chat(IDS, IDS), 2, "prompt_token_ids, generation_token_ids, generation_log_probs"),
+        (chat(IDS, {"prompt_token_ids": [1]}), 2, "prompt_token_ids"),
+        (
+            chat(IDS, IDS, {"generation_log_probs": []}),
+            3,
+            "prompt_token_ids, generation_token_ids, generation_log_probs",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"^{message.format(count, names)}$"):
+            extract_token_fields(payload)
+
+
 @pytest.mark.parametrize("first", PARTS)
 def test_fields_that_are_split(first):
     a = {name: IDS[name] for name in first}

@@ -97,3 +97,26 @@ def test_masks_that_are_none(mask, message):
 )
 def test_what_is_no_list_of_candidates(fields):
     refused({"prompt_ids": [[1]], "completion_ids": [[2]], **fields}, "trl choice 0: ")
+
+
+def test_the_completions_of_a_prompt_stand_together():
+    payload = {"prompt_ids": [[1], [2]], "completion_ids": [[3], [4], [5], [6]], "logprobs": [[-0.5]] * 4}
+    found = read_response(payload)
+    assert [(choice.index, *choice.prompt_token_ids, *choice.generation_token_ids) for choice in found] == [
+        *((0, 1, 3), (1, 1, 4), (2, 2, 5), (3, 2, 6)),
+    ]
+    assert len(read_response({**payload, "usage": {"completion_tokens": 99}})) == 4
+
+
+@pytest.mark.parametrize(
+    ("candidates", "why"),
+    [
+        ([[2]], "generation_log_probs is missing"),
+        (None, "generation_log_probs is missing"),
+        ([[2, 9, 8], [3, 7]], "generation_log_probs[0] is null"),
+        ([5, [3, 7]], "generation_log_probs[0] is null"),
+    ],
+)
+def test_candidates_that_do_not_fit_their_log_probs(candidates, why):
+    payload = {"prompt_ids": [[1]], "completion_ids": [[2, 3]], "logprobs": [[[-0.1, -0.2], [-0.3, -0.4]]]}
+    refused({**payload, "logprob_token_ids": None if candidates is None else [candidates]}, f"trl choice 0: {why}")

@@ -1,7 +1,8 @@
 """vLLM: ids on the payload and the choice."""
 
+import pytest
 from support.payloads import native_chat, refused, tokens_of, vllm_chat, vllm_choice
-from tokenrecords import read_response
+from tokenrecords import detect_dialect, read_response
 
 
 def test_empty_generation_is_present():
@@ -29,3 +30,40 @@ def test_candidates_of_a_text_completion_never_pass_for_sampled_ones():
     choice = {"index": 0, "text": "o", "token_ids": [41], "prompt_token_ids": [1], "logprobs": logprobs}
     payload = {"object": "text_completion", "choices": [choice]}
     refused(payload, "vllm-completions choice 0: generation_log_probs is missing")
+
+
+def test_a_text_completion_says_the_prompt_on_each_choice():
+    choice = {"text": "ok", "logprobs": {"tokens": ["o", "k"], "token_logprobs": [-0.125, -0.5]}}
+    choices = [{**choice, "index": k, "token_ids": [41, 2], "prompt_token_ids": [k]} for k in range(2)]
+    found = read_response({"object": "text_completion", "choices": choices})
+    assert [tokens_of(served) for served in found] == [([k], [41, 2], [-0.125, -0.5]) for k in range(2)]
+
+
+def test_routes_stand_on_the_choice():
+    assert read_response(vllm_chat(vllm_choice(routed_experts="k05VTVBZ")))[0].routed_experts == "k05VTVBZ"
+
+
+@pytest.mark.parametrize(
+    ("payload", "dialect"),
+    [
+        (vllm_chat(vllm_choice(token_ids=None, logprobs=None)), "vllm-chat"),
+        (vllm_chat(vllm_choice(logprobs=None), prompt_token_ids=None), "vllm-chat"),
+        (vllm_chat(vllm_choice(token_ids=None), prompt_token_ids=None), "vllm-chat"),
+        (vllm_chat(vllm_choice(token_ids=None, logprobs=None), prompt_token_ids=None), "chat"),
+        ({"request_id": "r", "choices": [{"index": 0}]}, "vllm-generate"),
+        ({"choices": [{"index": 0, "token_ids": [1]}]}, "vllm-generate"),
+        ({"choices": [{"index": 0}]}, "unknown"),
+        ({"request_id": "r"}, "unknown"),
+    ],
+)
+def test_ids_or_a_request_id_are_the_sign(payload, dialect):
+    assert detect_dialect(payload) == dialect
+
+
+def test_the_tokens_of_a_generate_are_counted():
+    payload = {"request_id": "r", "prompt_token_ids": [1, 7], "choices": [vllm_choice(message=None)]}
+    del payload["choices"][0]["message"]
+    assert detect_dialect(payload) == "vllm-generate"
+    refused(
+        {**payload, "usage": {"completion_tokens": 3}}, "vllm-generate choice 0: 2 generation_token_ids", "counted 3"
+    )

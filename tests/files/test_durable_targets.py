@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
 import stat
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.factories import FIELDS, call_ids, make_entry
-from tokenrecords import append_jsonl, read_jsonl, write_jsonl
+from tokenrecords import TokenEntry, append_jsonl, read_jsonl, write_jsonl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
@@ -134,6 +139,31 @@ def test_compressed_by_the_name(tmp_path: Path, ending: str, decompress: Any) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_nobody_may_read_the_new_file_of_a_private_one_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "x.tokens.jsonl"
+    write_jsonl(path, [make_entry()])
+    path.chmod(0o600)
+
+    def entries() -> Iterator[TokenEntry]:
+        modes = {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        assert (modes, len(list(tmp_path.iterdir()))) == ({0o600}, 2)
+        yield make_entry()
+
+    write_jsonl(path, entries())
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_same_records_are_the_same_bytes_at_any_time_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    for name, now in (("a.jsonl.gz", 1e9), ("b.jsonl.gz", 1.5e9)):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        write_jsonl(tmp_path / name, [make_entry()])
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
+
+
 def test_an_open_file_gets_each_line_in_one_write() -> None:
     class File(io.BytesIO):
         written: list[bytes] = []  # noqa: RUF012
@@ -153,17 +183,28 @@ def test_an_open_file_gets_each_line_in_one_write() -> None:
 def test_a_raw_file_that_takes_less_than_it_is_given() -> None:
     class Raw(io.RawIOBase):
         got = b""
+        sizes = itertools.cycle([100, 0, 1])  # 0 is not the end
 
         def writable(self) -> bool:
             return True
 
         def write(self, data: Any) -> int:
-            self.got += bytes(data[:100])
-            return min(100, len(data))
+            size = next(self.sizes)
+            self.got += bytes(data[:size])
+            return min(size, len(data))
 
     file = Raw()
     write_jsonl(file, [make_entry(), make_entry()])  # type: ignore[arg-type]
     assert file.got == (make_entry().to_json() + b"\n") * 2
+
+
+def test_a_stream_that_takes_nothing_now() -> None:
+    class Raw(io.RawIOBase):
+        def write(self, _data: Any) -> None:
+            return None
+
+    with pytest.raises(BlockingIOError, match="takes nothing now"):
+        write_jsonl(Raw(), [make_entry()])  # type: ignore[arg-type]
 
 
 def test_what_is_no_target(tmp_path: Path) -> None:

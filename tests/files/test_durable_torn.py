@@ -24,6 +24,7 @@ TORN = {
     "half": LINE[: len(LINE) // 2],
     "one byte": b"{",
     "a character": '{"rollout_id":"é'.encode()[:-1],
+    "a long character": '{"rollout_id":"😀'.encode()[:-1],
     "zeros": b"\0" * 9,
     "zeros behind": LINE[:30] + b"\0" * 9,
 }
@@ -37,6 +38,13 @@ def test_a_last_line_that_does_not_break_off_is_an_error_and_stays(path: Path, n
     assert [error.line for error in reader.errors] == [2]
     append_jsonl(path, [make_entry()])
     assert path.read_bytes() == b"\n".join([LINE, WHOLE[name], LINE, b""])
+
+
+def test_a_file_that_breaks_off_behind_its_byte_order_mark(path: Path) -> None:
+    for mark in (b"\xef\xbb\xbf", b""):
+        path.write_bytes(mark + LINE[:9])
+        append_jsonl(path, [make_entry()])
+        assert path.read_bytes() == LINE + b"\n"
 
 
 @pytest.mark.parametrize("name", TORN)

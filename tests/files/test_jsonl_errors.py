@@ -154,8 +154,19 @@ def test_each_file_may_be_torn(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_is_torn_only_at_the_end() -> None:
-    with pytest.raises(RecordError):
-        read_jsonl(line()[:40] + b"\n")
+    for torn in (line()[:40], b'{"rollout_id":"r"'):
+        with pytest.raises(RecordError):
+            read_jsonl(torn + b"\n")
+
+
+def test_a_place_is_one_in_the_line() -> None:
+    for data, place in ((b'{"rollout_id":"r"', 17), (b'{"rollout_id":1,,}', 17), (b'{"x":1} 2', 9)):
+        with pytest.raises(RecordError) as caught:
+            read_jsonl(line() + data + b"\n")
+        assert str(caught.value).startswith("<bytes>:2: Invalid JSON: ")
+        assert caught.value.reason.endswith(f" at column {place}")
+        assert "line" not in caught.value.reason
+        assert isinstance(caught.value.__cause__, ValueError)
 
 
 def test_a_whole_last_line_needs_no_line_break() -> None:

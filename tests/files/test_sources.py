@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.factories import THREE, call_ids, line, make_entry
+from support.factories import THREE, call_ids, line, make_entry, raw
 from tokenrecords import RecordError, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.entry.model import origin
 
@@ -137,6 +137,24 @@ def test_where_a_record_comes_from(path: Path) -> None:
     assert origin(make_entry()) is None
 
 
+@pytest.mark.parametrize("size", [1 << 20, 3_000_000])
+def test_lines_of_any_length_are_counted(path: Path, size: int) -> None:
+    long = raw(model=f'"{"x" * size}"')
+    path.write_bytes(long + b"{bad\n" + long + long.rstrip())
+    with pytest.warns(UserWarning, match="1 line held no record"):
+        found = read_jsonl(path, on_error="skip")
+    assert [origin(entry) for entry in found] == [(str(path), number) for number in (1, 3, 4)]
+    assert {len(entry.model) for entry in found} == {size}
+    (error,) = scan_errors(path)
+    assert (error.line, error.offset) == (2, len(long))
+
+
+def scan_errors(path: Path) -> list[RecordError]:
+    reader = scan_jsonl(path, on_error="skip")
+    list(reader)
+    return reader.errors
+
+
 def many(count: int) -> bytes:
     noise = random.Random(5)
     return b"".join(line(model_call_id=str(i), model=noise.randbytes(500).hex()) for i in range(count))
@@ -186,13 +204,26 @@ def test_damaged_data_cost_no_other_file(tmp_path: Path, path: Path, kind: str) 
     assert [error.path for error in reader.errors] == [str(file)]
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-def test_what_is_not_compressed(path: Path, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "data"),
+    [(".gz", THREE), (".zst", THREE), (".gz", gzip.compress(THREE)[:10] + b"\xff" * 64)],
+    ids=["gz text", "zst text", "gz data"],
+)
+def test_what_is_not_compressed(path: Path, ending: str, data: bytes) -> None:
     path = path.with_name(path.name + ending)
-    path.write_bytes(THREE)
+    path.write_bytes(data)
     with pytest.raises(RecordError, match="damaged") as info:
         read_jsonl(path)
     assert (info.value.line, info.value.offset) == (1, 0)
+
+
+def test_without_its_extra_zstd_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = path.with_name(path.name + ".zst")
+    path.write_bytes(zstd.compress(THREE))
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tokenrecords\[zstd\]'"):
+        read_jsonl(path)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])

@@ -104,7 +104,17 @@ def test_cycles_are_found() -> None:
     tail = delta(call("t", [1], [2], "x1"), 0)
     assert set(failed(*looped(3), tail)) == {"x0", "x1", "x2", "t"}
     assert failed(*looped(3))["x0"] == "its parents form a cycle: x0 -> x1 -> x2 -> x0"
+    # What leads into a cycle is not on it, wherever it stands.
+    assert set(failed(tail, *looped(3)).values()) == {"its parents form a cycle: x1 -> x2 -> x0 -> x1"}
+    assert failed(*looped(4))["x0"] == "its parents form a cycle: x0 -> x1 -> x2 -> x3 -> x0"
+    assert failed(*looped(5))["x0"] == "its parents form a cycle: x0 -> x1 -> x2 -> ... -> x0"
     assert failed(*looped(TURNS))["x0"] == "its parents form a cycle: x0 -> x1 -> x2 -> ... -> x0"
+
+
+def test_a_cycle_through_a_full_record_hides_no_prompt() -> None:
+    entries = conversation(3, deltas=True)
+    entries[0].parent_call_id, entries[0].parent_resolution = "c2", "resolved"  # type: ignore[assignment]
+    assert expand_deltas(entries).failed == {}
 
 
 def test_each_is_checked_against_its_own_digest_only() -> None:

@@ -141,6 +141,11 @@ def test_a_delta_call_without_a_stamp_is_no_parent():
         assert resolve_parent(bare("b", [1, 2, 3]), [bare("a", [3], **DELTA, **changes)]) == NO_PREFIX
 
 
+def test_a_digest_without_a_length_is_no_stamp():
+    earlier = bare("a", [1, 2], [], **DELTA, digest=compute_digest([1, 2]))
+    assert resolve_parent(bare("b", [1, 2, 3]), [earlier]) == NO_PREFIX
+
+
 def test_a_delta_entry_has_no_full_prompt():
     with pytest.raises(ValueError, match="'b' of rollout 'r' stores a delta prompt"):
         resolve_parent(bare("b", [3], **DELTA), [])

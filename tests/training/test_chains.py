@@ -46,12 +46,18 @@ def test_a_rollout_of_the_published_builder(case: dict[str, Any], kind: str) -> 
             continue  # the first record of a call is the one that stays
         build = build_chains(order, terminal_call_id=case["terminal_call_id"])
         assert facts(build) == case["expected"]
-        notes = case["expected"]
-        assert build.trainable == (
-            any(chain["id"] == "main" for chain in notes["chains"])
-            and notes["terminal_chain"] in ("", "delivered")
-            and not notes["unresolved_retries"]
-        )
+        assert build.trainable == may_be_trained_on(case["expected"])
+        assert build.trainable == (not build.reasons)
+
+
+def may_be_trained_on(notes: dict[str, Any]) -> bool:
+    """What `mask_sample` of the published consumer asks, and that something is there to train on."""
+    if not any(chain["id"] == "main" for chain in notes["chains"]):
+        return False
+    if notes["terminal_chain"]:
+        return notes["terminal_chain"] == "delivered"
+    is_one_chain = notes["roots"] == 1 and len(notes["chains"]) == 1
+    return is_one_chain and not notes["unresolved_retries"] and not notes["unresolved_parent_calls"]
 
 
 @pytest.mark.parametrize("deltas", [False, True])
@@ -229,10 +235,10 @@ def test_a_delta_is_read_through_calls_that_are_no_part_of_a_chain() -> None:
     on = delta(call("c", [1, 2, 9, 5, 6], [7], "b"), 4)
     build = build_chains([call("a", [1], [2]), wrong, on])
     assert calls(build) == {"main": ["a", "c"]}
-    assert build.notes.parent_link_failures == {
-        "delta_chain_unreconstructable": 1,
-        "parent_call_id_missing_recovered": 1,
-    }
+    assert list(build.notes.parent_link_failures.items()) == [
+        ("delta_chain_unreconstructable", 1),
+        ("parent_call_id_missing_recovered", 1),
+    ]
 
 
 def test_the_terminal_call_decides_between_retries() -> None:
@@ -269,7 +275,7 @@ def test_each_call_has_one_item_that_carries_its_tokens() -> None:
         [
             {"output_items": [reasoning, message], "token_item_index": 0, "routed_experts": "routes"},
             {"output_items": [stale, message]},
-            {"output_items": [reasoning, message], "token_item_index": 7},
+            {"output_items": [reasoning, message], "token_item_index": 2},
             {},
         ],
         strict=True,
@@ -299,6 +305,18 @@ def test_each_call_has_one_item_that_carries_its_tokens() -> None:
         for turn in range(4)
     ]
     assert stale == {"type": "message", "prompt_token_ids": [9], "generation_token_ids": [9]}
+
+
+def test_routes_of_any_kind_are_handed_on() -> None:
+    for routes in ([], np.zeros((2, 1, 1), np.int8)):
+        (item,) = main(call("a", [1], [2], routed_experts=routes)).output_items()
+        assert item["routed_experts"] is routes
+
+
+def test_where_nothing_was_generated_nothing_was_delivered() -> None:
+    notes = build_chains([call("a", [1], [])]).notes
+    assert (notes.generated_tokens_captured, notes.delivered_fraction) == (0, 0.0)
+    assert notes.empty_generation_calls == ["a"]
 
 
 def test_a_chain_can_be_sent_to_another_process() -> None:

@@ -130,7 +130,7 @@ def has_ancestor(call_id: str, parents: dict[str, str | None], wanted: list[str]
 @given(st.lists(rollouts(sound=True), max_size=3), st.sampled_from([None, 30]))
 def test_packing_keeps_every_token(several: list[Any], max_tokens: int | None) -> None:
     chains = [chain for entries, _ in several for chain in build_chains(entries).chains]
-    batch = pack_chains(chains, max_tokens=max_tokens, too_long="truncate")
+    batch = pack_chains(chains, max_tokens=max_tokens, too_long="truncate", shared="each")
     assert sorted(batch.sequence_index.tolist()) == list(range(len(chains)))
     for place, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist())):
         chain = chains[batch.sequence_index[place]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def test_dtypes_hold_whatever_there_is(chains: list[Chain], max_tokens: int | No
         "cu_seqlens": "int32",
         "sequence_index": "int32",
         "bin_offsets": "int32",
+        "truncated": "int64",
     }
     assert all(array.flags.c_contiguous and array.flags.writeable and array.ndim == 1 for array in vars(batch).values()
                if isinstance(array, np.ndarray))  # fmt: skip
@@ -96,6 +98,7 @@ def test_a_chain_that_is_too_long() -> None:
         pack_chains(chains, max_tokens=8)
     batch = pack_chains(chains, max_tokens=8, too_long="truncate")
     assert lengths(batch) == [[8], [3]]
+    assert lengths(pack_chains([chain(8)], max_tokens=8)) == [[8]]
     assert batch.input_ids[:8].tolist() == list(range(8))
     assert batch.loss_mask[:8].tolist() == [False] * 7 + [True]
     assert batch.log_probs[:8].tolist() == [0.0] * 7 + [-0.5]
@@ -129,6 +132,18 @@ def test_offsets_that_int32_can_not_count_are_refused(monkeypatch: pytest.Monkey
         pack_chains([chain(3), chain(3)])
 
 
+def test_more_tokens_than_int32_counts_are_refused() -> None:
+    # Ids that do not fit, so that nothing is packed where the number is not looked at.
+    huge = dataclasses.replace(chain(3), token_ids=np.broadcast_to(np.array([300], np.int32), (2**30,)))
+    with pytest.raises(ValueError, match=r"^2147483648 tokens are more than int32 offsets can count"):
+        pack_chains([huge] * 2, dtype="uint8")
+
+
+def test_a_log_prob_beyond_float32_is_infinite_there() -> None:
+    one = dataclasses.replace(chain(2), log_probs=np.array([-0.5, -1e300]))
+    assert pack_chains([one]).log_probs.tolist() == [-0.5, float("-inf")]
+
+
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_rows(side: Any) -> None:
     rows = pack_chains([chain(2), chain(4, start=10)]).padded(99, side=side, multiple_of=3)
@@ -156,8 +171,12 @@ def test_the_length_of_rows() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             batch.padded(0, **options)
-    with pytest.raises(ValueError, match="pad_id is -1: it does not fit uint8"):
-        pack_chains([chain(2)], dtype="uint8").padded(-1)
+    for pad_id in (-1, 256):
+        with pytest.raises(ValueError, match=f"pad_id is {pad_id}: it does not fit uint8"):
+            pack_chains([chain(2)], dtype="uint8").padded(pad_id)
+    for pad_id in (0, 255):
+        rows = pack_chains([chain(2)], dtype="uint8").padded(pad_id, length=3)
+        assert rows.input_ids.tolist() == [[0, 1, pad_id]]
 
 
 def test_what_is_no_chain() -> None:

@@ -115,7 +115,8 @@ class Growing(Unfinished):
             whole: Whether it comes from its start, where nothing is counted; None where nothing tells.
 
         Returns:
-            True if it came from its start, False if it is a piece; None for the first, which is both, and for none.
+            True if it came from its start, False if it is a piece; None for the first and for an empty one, which is
+            both.
 
         Raises:
             ValueError: It is neither.
@@ -126,16 +127,14 @@ class Growing(Unfinished):
         if not self._length:
             self._set(value, length)
             return None
-        if not length:
-            return None
         if counted is None:
-            is_piece, is_whole = whole is False, whole is True
+            is_piece, is_whole = whole is False or not (length or whole), whole is True
         else:
             is_piece, is_whole = counted == self._length + length, counted == length
         if is_piece:
             self._parts.append(value)
             self._length += length
-            return False
+            return False if length else None
         if is_whole and length >= self._length and same(self.closed(), value[: self._length]):
             self._set(value, length)
             return True

@@ -1,4 +1,4 @@
-"""Fields of records, whatever was assigned to them: assignment is not validated."""
+"""Fields of records (`TokenEntry`), whatever was assigned to them: assignment is not validated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from tokenrecords._core import copy_float_list, copy_int_list
 from tokenrecords.entry.resolution import ParentResolutionStatus
-from tokenrecords.tokens.names import ID_FIELDS, LOG_PROBS
+from tokenrecords.tokens.names import ID_FIELDS, LOG_PROBS, LOSS_MASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tokenrecords.entry.model import TokenEntry
+    from pydantic import BaseModel
 
 _MISSING: Final = object()
 
@@ -54,10 +54,16 @@ _VALIDATED: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def wrong_types(entry: TokenEntry) -> dict[str, Any]:
+def wrong_types(entry: BaseModel) -> dict[str, Any]:
     """The fields whose values are of a wrong type or missing, with those values."""
     values = {name: getattr(entry, name, _MISSING) for name in _TYPES}
     return {name: value for name, value in values.items() if not isinstance(value, _TYPES[name])}
+
+
+def loss_mask_of(entry: BaseModel) -> Any:
+    """The extra field `generation_loss_mask` as it was given, None where there is none."""
+    extra: Mapping[str, Any] | None = entry.model_extra
+    return None if extra is None else extra.get(LOSS_MASK)
 
 
 def is_as_validated(values: Mapping[str, Any]) -> bool:

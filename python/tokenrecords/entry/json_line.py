@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
+import operator
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from tokenrecords._core import record_line, scan_record
+from tokenrecords.entry.assigned import loss_mask_of
 from tokenrecords.entry.errors import one_line
-from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
-from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
+from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+_APART: Final = {*ARRAY_FIELDS, LOSS_MASK}  # arrays, which pydantic would write item by item, or not at all
+# What names a call or its proof is written as it is or not at all; the arrays hold no text.
+_NAMES: Final = frozenset({*ARRAY_FIELDS, "rollout_id", "model_call_id", "parent_call_id", "response_id", "digest"})
 
 Scanned: TypeAlias = "tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None"
 Model = TypeVar("Model", bound=BaseModel)
@@ -89,6 +96,8 @@ def _build_scanned(model: type[Model], rest: bytes, arrays: tuple[npt.NDArray[An
 def dump(entry: BaseModel) -> bytes:
     """The line of a validated record, without its line break.
 
+    A lone surrogate in a text costs no tokens: it becomes U+FFFD, with a warning that names call and field.
+
     Raises:
         ValueError: A value that JSON does not have: what is wrong, by field.
     """
@@ -98,18 +107,45 @@ def dump(entry: BaseModel) -> bytes:
     fields = _dump_fields(entry)
     for name in ARRAY_FIELDS:
         fields[name] = values[name]
+    if LOSS_MASK in (entry.model_extra or ()):
+        fields[LOSS_MASK] = as_list(loss_mask_of(entry))
     if isinstance(fields[LOG_PROBS], np.ndarray):
         fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
-    return record_line(fields)
+    try:
+        return record_line(fields)
+    except ValueError:
+        mended = {name: _without_surrogates(value) for name, value in fields.items() if name not in _NAMES}
+        changed = sorted(name for name, value in mended.items() if value is not fields[name])
+        if not changed:
+            raise
+        line = record_line({**fields, **mended})
+        call = f"model call {values['model_call_id']!r} of rollout {values['rollout_id']!r}"
+        warnings.warn(f"{call}: lone surrogates in {', '.join(changed)} were written as U+FFFD", stacklevel=4)
+        return line
+
+
+def _without_surrogates(value: Any) -> Any:
+    """The JSON value with U+FFFD for each lone surrogate in its texts; the same object where there is none."""
+    if isinstance(value, str):
+        # Two halves that stand side by side are joined.
+        text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return value if text == value else text
+    if isinstance(value, list):
+        items = [_without_surrogates(item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if isinstance(value, dict):
+        texts = {key: _without_surrogates(item) for key, item in value.items()}
+        return value if all(map(operator.is_, texts.values(), value.values())) else texts
+    return value
 
 
 def _dump_fields(entry: BaseModel) -> dict[str, Any]:
     try:
-        return entry.model_dump(mode="json", exclude=set(ARRAY_FIELDS))
+        return entry.model_dump(mode="json", exclude=_APART)
     except ValueError as error:
         # pydantic does not say which field it was.
         for name, value in entry:
-            if name not in ARRAY_FIELDS:
+            if name not in _APART:
                 try:
                     entry.model_dump(mode="json", include={name})
                 except ValueError as found:

@@ -156,7 +156,9 @@ class TokenEntry(BaseModel):
         """The record as a line of JSON without its line break: UTF-8, keys sorted, no spaces.
 
         The bytes are those of `orjson.dumps(entry.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)`: floats in
-        their shortest form, and a NaN or infinity in output items or extra fields becomes null.
+        their shortest form, and a NaN or infinity in output items or extra fields becomes null. A lone surrogate in a
+        text (output items, extra fields, `model`, reasons) becomes U+FFFD, with a warning that names call and field; in
+        what names a call (rollout, call, parent, response) and in keys it is an error.
 
         Raises:
             ValueError: The entry could not be read back: a rule of the fields is broken, `created_at` is not finite, a

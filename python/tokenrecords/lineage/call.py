@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tokenrecords.entry.model import TokenEntry
-    from tokenrecords.tokens.arrays import IdArray
+    from tokenrecords.tokens.arrays import IdArray, LogProbArray, MaskArray
 
 _NO_IDS = np.empty(0, np.int32)
+_NO_LOG_PROBS = np.empty(0)
 
 
 @dataclass(eq=False, slots=True)
@@ -30,6 +31,10 @@ class Call:
         prompt: Shape `(prompt,)`; of a delta record what it holds, until `expand` makes it full.
         generation: Shape `(generation,)`; one integer dtype holds both.
         fault: Why its full sequence is not known, empty where it is.
+        log_probs: Shape `(generation,)`, where they were asked for.
+        loss_mask: False for the generated ids that the policy did not sample, shape `(generation,)`; None where all are
+            its own.
+        is_conflicting: True where another record of this call says something else of its tokens.
         named: The call that it says it continues, None where that is not there.
         parent: The call that it is proven to continue.
         children: The calls that are proven to continue it.
@@ -43,6 +48,9 @@ class Call:
     prompt: IdArray
     generation: IdArray
     fault: str = ""
+    log_probs: LogProbArray = field(default_factory=lambda: _NO_LOG_PROBS)
+    loss_mask: MaskArray | None = None
+    is_conflicting: bool = False
     named: Call | None = None
     parent: Call | None = None
     children: list[Call] = field(default_factory=list)

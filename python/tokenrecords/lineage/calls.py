@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tokenrecords._core import compute_digests
-from tokenrecords.entry.assigned import wrong_types
+from tokenrecords.entry.assigned import loss_mask_of, wrong_types
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.call import Call, name_parents, starts_prompt
 from tokenrecords.lineage.deltas import expand, with_full_prompt
 from tokenrecords.lineage.prefixes import Prefixes
-from tokenrecords.tokens.arrays import Fault, log_prob_array, same_ids
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
+from tokenrecords.tokens.arrays import Fault, log_prob_array, mask_array, same, same_ids
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tokenrecords.entry.model import TokenEntry
-    from tokenrecords.tokens.arrays import LogProbArray
 
 # Names in `parent_link_failures`.
 CONFLICT = "duplicate_call_id_conflict"
@@ -39,13 +40,11 @@ class Links:
 
     Attributes:
         calls: By prompt length, then call id: a parent stands before its children.
-        log_probs: Of each call, shape `(generation,)`.
         left_out: For each record that is not a call, its call id and what is wrong with it.
         empty: The ids of the calls that generated nothing, which are not among `calls` either.
     """
 
     calls: list[Call]
-    log_probs: dict[Call, LogProbArray]
     left_out: list[tuple[str, str]]
     empty: list[str]
 
@@ -57,18 +56,17 @@ def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> 
         ValueError: The entries belong to two rollouts.
     """
     left_out: list[tuple[str, str]] = []
-    log_probs: dict[Call, LogProbArray] = {}
     readable: list[Call] = []
     for entry in _of_one_rollout(entries):
         call = Call.of(entry)
-        scored = _log_probs(call)
-        if scored is None:
-            left_out.append((str(getattr(entry, "model_call_id", None)), UNREADABLE))
-        else:
+        if not call.fault and _read_scores(call):
             readable.append(call)
-            log_probs[call] = scored
+        else:
+            left_out.append((str(getattr(entry, "model_call_id", None)), UNREADABLE))
     calls, conflicts = distinct(readable)
-    left_out += [(call.id, CONFLICT) for call, _ in conflicts]
+    for call, first, _ in conflicts:
+        first.is_conflicting = True
+        left_out.append((call.id, CONFLICT))
     link_named(calls, threads=threads)
     left_out += [(call.id, UNRECONSTRUCTABLE) for call in calls if call.fault]
     calls = [call for call in calls if not call.fault]
@@ -80,7 +78,7 @@ def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> 
     for call in generated:
         if call.parent is not None:
             call.parent.children.append(call)
-    return Links(generated, log_probs, sorted(left_out), sorted(call.id for call in calls if not len(call.generation)))
+    return Links(generated, sorted(left_out), sorted(call.id for call in calls if not len(call.generation)))
 
 
 def _of_one_rollout(entries: Iterable[TokenEntry]) -> Iterator[TokenEntry]:
@@ -95,32 +93,51 @@ def _of_one_rollout(entries: Iterable[TokenEntry]) -> Iterator[TokenEntry]:
         yield entry
 
 
-def _log_probs(call: Call) -> LogProbArray | None:
-    """The log-probs of a call, None where what was assigned to its fields makes no sequence of one length."""
+def _read_scores(call: Call) -> bool:
+    """Read log-probs and loss mask; False where what was assigned to its fields makes no sequences of one length."""
     try:
-        log_probs = log_prob_array(getattr(call.entry, LOG_PROBS, None))
+        call.log_probs = log_prob_array(getattr(call.entry, LOG_PROBS, None))
+        mask = loss_mask_of(call.entry)
+        call.loss_mask = None if mask is None else mask_array(mask)
     except Fault:
-        return None
-    sound = not call.fault and len(log_probs) == len(call.generation) and not wrong_types(call.entry)
-    return log_probs if sound else None
+        return False
+    lengths = {len(call.log_probs), len(call.generation if call.loss_mask is None else call.loss_mask)}
+    return lengths == {len(call.generation)} and not wrong_types(call.entry)
 
 
-def distinct(calls: Iterable[Call]) -> tuple[list[Call], list[tuple[Call, str]]]:
-    """The first call of each id, and those with other ids than the first: with the field that differs."""
-    first: dict[tuple[str, str], Call] = {}
-    conflicts: list[tuple[Call, str]] = []
+def distinct(calls: Iterable[Call]) -> tuple[list[Call], list[tuple[Call, Call, str]]]:
+    """The first call of each id, and the others that say something else of its tokens.
+
+    The others come as `(that call, the first, the field that differs)`.
+    """
+    firsts: dict[tuple[str, str], Call] = {}
+    conflicts: list[tuple[Call, Call, str]] = []
     for call in calls:
-        known = first.setdefault(call.key, call)
-        field = _difference(known, call)
+        first = firsts.setdefault(call.key, call)
+        field = "" if first is call else _difference(first, call)
         if field:
-            conflicts.append((call, field))
-    return list(first.values()), conflicts
+            conflicts.append((call, first, field))
+    return list(firsts.values()), conflicts
 
 
 def _difference(a: Call, b: Call) -> str:
     if not same_ids(a.prompt, b.prompt):
         return PROMPT
-    return "" if same_ids(a.generation, b.generation) else GENERATION
+    if not same_ids(a.generation, b.generation):
+        return GENERATION
+    if not _same_log_probs(*(getattr(call.entry, LOG_PROBS, None) for call in (a, b))):
+        return LOG_PROBS
+    return "" if same(loss_mask_of(a.entry), loss_mask_of(b.entry)) else LOSS_MASK
+
+
+def _same_log_probs(a: Any, b: Any) -> bool:
+    """True for values that are equal at float32 precision: engines compute in it, and servers print it in two ways."""
+    try:
+        with np.errstate(over="ignore"):
+            x, y = (log_prob_array(value).astype(np.float32) for value in (a, b))
+    except Fault:
+        return True  # that one can't be read is said of it
+    return np.array_equal(x, y, equal_nan=True)
 
 
 def link_named(calls: Sequence[Call], *, threads: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Retries: of several calls with the same parent and prompt, which to keep."""
+"""Retries: of several calls with the same parent and prompt, which to keep. Samples of one response are none."""
 
 from __future__ import annotations
 
@@ -27,16 +27,30 @@ def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int
     """
     delivered = set() if terminal is None else set(terminal.path())
     undecided: list[str] = []
-    for group in _groups(calls, threads):
+    for requests in _retried(calls, threads):
         # Of the calls that continue a retry one is kept, so that it need not be asked which.
-        kept = [call for call in group if call in delivered] or [call for call in group if call.children]
+        kept = [request for request in requests if not delivered.isdisjoint(request)] or [
+            request for request in requests if any(call.children for call in request)
+        ]
         if not kept:
-            kept = [min(group, key=lambda call: call.id)]
+            kept = [min(requests, key=lambda request: min(call.id for call in request))]
             if terminal is None:
-                undecided += [call.id for call in group]
-        for call in group:
-            call.is_retry, call.quarantined = True, call not in kept
+                undecided += [call.id for request in requests for call in request]
+        for request in requests:
+            for call in request:
+                call.is_retry, call.quarantined = True, request not in kept
     return sorted(undecided)
+
+
+def _retried(calls: list[Call], threads: int | None) -> Iterator[list[list[Call]]]:
+    """The requests that were made several times: for each its calls, which are samples of one response."""
+    for group in _groups(calls, threads):
+        requests: dict[str | Call, list[Call]] = defaultdict(list)
+        for call in group:
+            response_id = call.entry.response_id
+            requests[response_id if isinstance(response_id, str) and response_id else call].append(call)
+        if len(requests) > 1:
+            yield list(requests.values())
 
 
 def _groups(calls: list[Call], threads: int | None) -> list[list[Call]]:

@@ -15,6 +15,7 @@ from tokenrecords._core import copy_float_list, copy_int_list, int32_array
 
 IdArray: TypeAlias = npt.NDArray[np.integer[Any]]
 LogProbArray: TypeAlias = npt.NDArray[np.floating[Any]]
+MaskArray: TypeAlias = npt.NDArray[np.bool_]
 TokenIds: TypeAlias = list[int] | IdArray
 LogProbs: TypeAlias = list[float] | LogProbArray
 
@@ -220,7 +221,7 @@ def _floats(value: Any) -> LogProbArray:
     return np.array(value, np.float64)
 
 
-def mask_array(value: Any) -> npt.NDArray[np.bool_]:
+def mask_array(value: Any) -> MaskArray:
     """A mask of 0 and 1, of bools or such an array as bools of shape `(n,)`.
 
     Raises:

@@ -92,13 +92,21 @@ def _check_dimensions(routes: Routes) -> None:
         raise ValueError(f"routed_experts has shape {routes.shape}: 3 dimensions (tokens, layers, top_k) are needed")
 
 
-def shape_of_routes(value: Any) -> tuple[int, ...]:
-    """The shape of routes as an array, nested lists or an `nrlre1` string.
+def shape_of_routes(value: Any) -> tuple[int, ...] | None:
+    """The shape of routes that say it themselves; rows before the `start` of an object count.
+
+    None for an engine's flat numbers as text, which only their shape makes readable.
 
     Raises:
-        ValueError: They are none of these, broken, or not integers.
+        ValueError: They are broken, or not integers.
     """
-    return (_from_record(value) if isinstance(value, str) else _from_nested(value)).shape
+    if isinstance(value, Mapping):
+        routes, start = _from_object(value)
+        return (start + routes.shape[0], *routes.shape[1:]) if routes.ndim else routes.shape
+    if not isinstance(value, str):
+        return _from_nested(value).shape
+    says_it = value.startswith((NRLRE, base64.b64encode(_NPY_MAGIC).decode()))
+    return _from_text(value, None).shape if says_it else None
 
 
 def encode_routed_experts(array: Any, encoding: str) -> Any:

@@ -4,98 +4,40 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.paths import Paths, find_paths
-from tokenrecords.tokens.names import TOKEN_FIELDS
+from tokenrecords.training.chain import Chain, Content
+from tokenrecords.training.loss import loss_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.lineage.call import Call
-    from tokenrecords.tokens.arrays import LogProbArray
 
-__all__ = ["BuildNotes", "Chain", "ChainBuild", "build_chains"]
+__all__ = ["BuildNotes", "ChainBuild", "build_chains"]
 
 MAIN = "main"
 
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """One sequence from the first call of a rollout to a last one.
-
-    Attributes:
-        rollout_id: The rollout.
-        chain_id: `main`, or `branch-0`, `branch-1` and so on.
-        call_ids: Its calls, from first to last.
-        token_ids: The whole sequence: an integer array of shape `(tokens,)`, of the dtype of the last call's prompt
-            (for a list the first of int32, int64 and uint64 that holds its ids), wider where a generated id needs it.
-        loss_mask: True where the policy generated: bool, shape `(tokens,)`.
-        log_probs: Those of the generated ids, 0.0 elsewhere: float64, shape `(tokens,)`.
-        spans: Start and end of what each call generated: int64, shape `(calls, 2)`.
-        contents: What `output_items` needs of each call's record.
-    """
-
-    rollout_id: str
-    chain_id: str
-    call_ids: list[str]
-    token_ids: npt.NDArray[np.integer[Any]]
-    loss_mask: npt.NDArray[np.bool_]
-    log_probs: npt.NDArray[np.float64]
-    spans: npt.NDArray[np.int64]
-    contents: list[Content] = field(default_factory=list, repr=False)
-
-    def __len__(self) -> int:
-        """The number of tokens."""
-        return len(self.token_ids)
-
-    def output_items(self) -> list[dict[str, Any]]:
-        """The content of the calls, as one list of output items that carry the chain's tokens.
-
-        Returns:
-            Shallow copies of the calls' items. In each call the item that `token_item_index` names, or else the last
-            one, carries `prompt_token_ids`, `generation_token_ids` and `generation_log_probs` (views of the chain's
-            arrays) and, where there are any, `routed_experts`. A call without items becomes a bare message.
-
-        >>> from tokenrecords import TokenEntry
-        >>> call = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
-        ...                   generation_log_probs=[-0.5], parent_resolution="root")
-        >>> build_chains([call]).main.output_items()[0]["prompt_token_ids"]
-        array([1, 2], dtype=int32)
-        """
-        items: list[dict[str, Any]] = []
-        for content, (start, end) in zip(self.contents, self.spans.tolist(), strict=True):
-            own = [{key: value for key, value in item.items() if key not in TOKEN_FIELDS} for item in content.items]
-            own = own or [{"type": "message"}]
-            carrier = own[content.carrier(len(own))]
-            carrier["prompt_token_ids"] = self.token_ids[:start]
-            carrier["generation_token_ids"] = self.token_ids[start:end]
-            carrier["generation_log_probs"] = self.log_probs[start:end]
-            if content.routed_experts is not None:
-                carrier["routed_experts"] = content.routed_experts
-            items += own
-        return items
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a call's record holds beside its tokens."""
-
-    items: list[dict[Any, Any]]
-    token_item_index: int | None
-    routed_experts: Any
-
-    def carrier(self, items: int) -> int:
-        """The place of the item that carries the tokens."""
-        index = self.token_item_index
-        return index if index is not None and 0 <= index < items else items - 1
+# What may stand against training, as `mask_sample` of the published consumer of these records judges: with a terminal
+# call its chain must be there and whole; without one the rollout must be one chain from one root, with no link failure
+# but a recovered one and no undecided retry. And something must carry loss, of a call that all records agree on.
+REASONS = (
+    "terminal_not_captured",
+    "terminal_broken",
+    "several_roots",
+    "several_chains",
+    "unresolved_parents",
+    "unresolved_retries",
+    "call_conflict",
+    "nothing_to_train",
+)
 
 
 @dataclass(frozen=True)
@@ -138,18 +80,35 @@ class ChainBuild:
         main: The chain to train on if `trainable`; None where there is none.
         quarantined: Ids of the retries that were not kept, sorted; no chain passes through one.
         notes: What was found.
+        reasons: What stands against training on the main chain, of `REASONS`; empty where nothing does.
     """
 
     chains: list[Chain]
     main: Chain | None
     quarantined: list[str]
     notes: BuildNotes
+    reasons: list[str]
 
     @property
     def trainable(self) -> bool:
-        """False where there is no main chain, it does not end with the terminal call, or retries are unresolved."""
-        notes = self.notes
-        return self.main is not None and notes.terminal_chain in ("", "delivered") and not notes.unresolved_retries
+        """True if the rollout may be trained on as the published consumer of these records judges: see `REASONS`."""
+        return not self.reasons
+
+    def rows(self) -> list[Chain]:
+        """The chains, each sampled token with its loss in the first chain that holds it.
+
+        Returns:
+            A chain for each of `chains`, in their order; its ids are those of that chain, its `loss_mask` and
+            `log_probs` are cleared where an earlier one holds the token.
+
+        >>> from tokenrecords import TokenEntry
+        >>> calls = [TokenEntry(rollout_id="r", model_call_id=call_id, prompt_token_ids=prompt,
+        ...                     generation_token_ids=[9], generation_log_probs=[-0.5], parent_call_id=parent)
+        ...          for call_id, prompt, parent in (("a", [1], None), ("b", [1, 9, 2], "a"), ("c", [1, 9, 3], "a"))]
+        >>> [chain.loss_mask.astype(int).tolist() for chain in build_chains(calls).rows()]
+        [[0, 1, 0, 1], [0, 0, 0, 1]]
+        """
+        return loss_once(self.chains)
 
 
 def build_chains(
@@ -158,12 +117,17 @@ def build_chains(
     """Build the sequences of one rollout, from the first call to the last ones.
 
     A call continues another only where that is proven: the parent's own ids start the prompt, and are those that its
-    recorded `cum_len` and `digest` describe. Where it is not, the call starts a fragment. The order of the entries does
-    not matter, and what is wrong with some is in the notes.
+    recorded `cum_len` and `digest` describe. Where it is not, the call starts a fragment. What is wrong with some is in
+    the notes. The order of the entries does not matter, but for two records of one call that say different things of
+    its tokens: the first one is used, and a rollout whose main chain passes through that call is not trainable.
 
     Retries are calls with the same parent and the same prompt (calls without a parent form one group). Kept are those
     on the path to the terminal call; else those that another call continues; else, undecided, the one with the smallest
-    call id, and then the rollout is not trainable. The others are quarantined, and no chain passes through one.
+    call id, and then the rollout is not trainable. The others are quarantined, and no chain passes through one. Calls
+    with the same parent and prompt that share a `response_id` are samples of one response: they are kept side by side.
+
+    Tokens that a tool or the environment wrote inside a generation carry no loss: the extra field
+    `generation_loss_mask` of a record says which, a list or array of 0 and 1, one for each generated id.
 
     Args:
         entries: The records of one rollout, full or delta, in any order. They are not changed.
@@ -185,13 +149,32 @@ def build_chains(
     [[2, 3], [4, 5]]
     """
     found = find_paths(as_entries(entries), terminal_call_id, threads=threads)
-    chains = [_chain(path, found.links.log_probs, name) for path, name in zip(found.paths, _names(found), strict=True)]
+    chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
+    main = next((chain for chain in chains if chain.chain_id == MAIN), None)
+    notes = _notes(found)
     return ChainBuild(
-        chains,
-        next((chain for chain in chains if chain.chain_id == MAIN), None),
-        sorted(call.id for call in found.links.calls if call.quarantined),
-        _notes(found),
+        chains=chains,
+        main=main,
+        quarantined=sorted(call.id for call in found.links.calls if call.quarantined),
+        notes=notes,
+        reasons=_reasons(found, notes, main),
     )
+
+
+def _reasons(found: Paths, notes: BuildNotes, main: Chain | None) -> list[str]:
+    is_terminal_known = bool(notes.terminal_chain)
+    stands = {
+        "terminal_not_captured": notes.terminal_chain == "not_captured",
+        "terminal_broken": notes.terminal_chain == "broken",
+        # Where a terminal call was named, what lies beside its chain does not matter.
+        "several_roots": notes.roots > 1 and not is_terminal_known,
+        "several_chains": len(found.paths) > 1 and not is_terminal_known,
+        "unresolved_parents": bool(notes.unresolved_parent_calls) and not is_terminal_known,
+        "unresolved_retries": bool(notes.unresolved_retries) and not is_terminal_known,
+        "call_conflict": any(call.is_conflicting for call in found.main),
+        "nothing_to_train": main is None or not main.loss_mask.any(),
+    }
+    return [reason for reason in REASONS if stands[reason]]
 
 
 def _names(found: Paths) -> list[str]:
@@ -199,7 +182,7 @@ def _names(found: Paths) -> list[str]:
     return [MAIN if path is found.main else f"branch-{next(branches)}" for path in found.paths]
 
 
-def _chain(path: list[Call], scored: Mapping[Call, LogProbArray], name: str) -> Chain:
+def _chain(path: list[Call], name: str) -> Chain:
     last = path[-1]
     token_ids = last.joined()
     spans = np.array([(len(call.prompt), call.length) for call in path], np.int64)
@@ -207,8 +190,9 @@ def _chain(path: list[Call], scored: Mapping[Call, LogProbArray], name: str) -> 
     log_probs = np.zeros(len(token_ids), np.float64)
     for call in path:
         generated = slice(len(call.prompt), call.length)
-        loss_mask[generated] = True
-        log_probs[generated] = scored[call]
+        sampled = True if call.loss_mask is None else call.loss_mask
+        loss_mask[generated] = sampled
+        log_probs[generated] = np.where(sampled, call.log_probs, 0.0)
     return Chain(
         rollout_id=last.entry.rollout_id,
         chain_id=name,
@@ -217,10 +201,13 @@ def _chain(path: list[Call], scored: Mapping[Call, LogProbArray], name: str) -> 
         loss_mask=loss_mask,
         log_probs=log_probs,
         spans=spans,
-        contents=[
-            Content(call.entry.output_items, call.entry.token_item_index, call.entry.routed_experts) for call in path
-        ],
+        contents=[_content(call.entry) for call in path],
     )
+
+
+def _content(entry: TokenEntry) -> Content:
+    extra = entry.model_extra or {}
+    return Content(entry.output_items, entry.token_item_index, entry.routed_experts, extra.get("weight_version"))
 
 
 def _notes(found: Paths) -> BuildNotes:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype
-from tokenrecords.training.chains import Chain
+from tokenrecords.training.chain import Chain
+from tokenrecords.training.loss import loss_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,14 +26,16 @@ class PackedBatch:
 
     Attributes:
         input_ids: The token ids: shape `(tokens,)`, of the dtype that was asked for.
-        loss_mask: True where the policy generated: bool, shape `(tokens,)`.
-        log_probs: Those of the generated ids, 0.0 elsewhere: float32, shape `(tokens,)`.
+        loss_mask: True for the tokens that carry loss: bool, shape `(tokens,)`.
+        log_probs: Those of the tokens that carry loss, 0.0 elsewhere: float32, shape `(tokens,)`.
         position_ids: Places in the chain, from 0: int64, shape `(tokens,)`.
         cu_seqlens: Chain `i` is `cu_seqlens[i]:cu_seqlens[i + 1]`: int32, shape `(chains + 1,)`.
         sequence_index: The place of each packed chain in the input: int32, shape `(chains,)`.
         rollout_ids: The rollout of each packed chain.
         chain_ids: The id of each packed chain.
         bin_offsets: Bin `b` holds the chains `bin_offsets[b]:bin_offsets[b + 1]`: int32, shape `(bins + 1,)`.
+        truncated: The number of tokens that were cut from each chain, in the order of the input: int64, shape
+            `(chains,)`.
     """
 
     input_ids: npt.NDArray[np.integer[Any]]
@@ -44,6 +47,7 @@ class PackedBatch:
     rollout_ids: list[str]
     chain_ids: list[str]
     bin_offsets: npt.NDArray[np.int32]
+    truncated: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         """The number of chains."""
@@ -108,7 +112,7 @@ class PaddedBatch:
     Attributes:
         input_ids: Shape `(chains, length)`.
         attention_mask: True where there is a token: bool, shape `(chains, length)`.
-        loss_mask: True where the policy generated: bool, shape `(chains, length)`.
+        loss_mask: True for the tokens that carry loss: bool, shape `(chains, length)`.
         log_probs: float32, shape `(chains, length)`.
         position_ids: int64, shape `(chains, length)`; 0 in the padding.
         sequence_index: The place of each row's chain in the input of `pack_chains`: int32, shape `(chains,)`.
@@ -128,6 +132,7 @@ def pack_chains(
     max_tokens: int | None = None,
     dtype: npt.DTypeLike = np.int64,
     too_long: Literal["error", "truncate"] = "error",
+    shared: Literal["once", "each"] = "once",
 ) -> PackedBatch:
     """Put chains one after the other, into bins of at most `max_tokens` where that is given.
 
@@ -139,14 +144,16 @@ def pack_chains(
         max_tokens: The most tokens of a bin.
         dtype: The integer dtype of `input_ids`.
         too_long: What happens to a chain of more than `max_tokens`: "error", or "truncate" to cut it on the right.
+        shared: Where a sampled token carries loss that several of the chains hold (one call, and equal ids up to
+            there): "once", in the first of them, or in "each".
 
     Raises:
         TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, or one of `chains` not a chain.
-        ValueError: A chain is too long, an id does not fit `dtype`, `max_tokens` is below 1, `too_long` is unknown, or
-            there are more tokens than int32 offsets can count.
+        ValueError: A chain is too long, an id does not fit `dtype`, `max_tokens` is below 1, `too_long` or `shared` is
+            unknown, or there are more tokens than int32 offsets can count.
 
     >>> from tokenrecords import TokenEntry
-    >>> from tokenrecords.training.chains import build_chains
+    >>> from tokenrecords import build_chains
     >>> call = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
     ...                   generation_log_probs=[-0.5], parent_resolution="root")
     >>> batch = pack_chains(build_chains([call]).chains * 2)
@@ -160,6 +167,9 @@ def pack_chains(
     dtype = integer_dtype(dtype)
     if too_long not in ("error", "truncate"):
         raise ValueError(f"too_long is {too_long!r}: it must be 'error' or 'truncate'")
+    if shared not in ("once", "each"):
+        raise ValueError(f"shared is {shared!r}: it must be 'once' or 'each'")
+    chains = loss_once(chains) if shared == "once" else chains
     lengths = [len(chain) for chain in chains]
     if max_tokens is None:
         bins = [list(range(len(chains)))] if chains else []
@@ -208,6 +218,7 @@ def _pack(
         rollout_ids=[chains[place].rollout_id for place in order],
         chain_ids=[chains[place].chain_id for place in order],
         bin_offsets=_offsets([len(bin_) for bin_ in bins]),
+        truncated=np.array([len(chain) - length for chain, length in zip(chains, lengths, strict=True)], np.int64),
     )
 
 

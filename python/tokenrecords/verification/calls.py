@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokenrecords._core import compute_digests
+from tokenrecords.lineage.breaks import Breaks
 from tokenrecords.lineage.call import cycles
 from tokenrecords.lineage.calls import distinct, link_named
 from tokenrecords.tokens.names import PROMPT
+from tokenrecords.verification.record import check_route_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,14 +28,18 @@ def check_calls(records: Sequence[Record], threads: int | None) -> None:
     """Note what is wrong with records beside others: calls recorded twice, parents, lengths and digests."""
     found = {call: record for record in records if (call := record.call()) is not None}
     calls, conflicts = distinct(found)
-    for call, field in conflicts:
+    for call, _, field in conflicts:
         record = found.pop(call)
         record.findings.clear()  # nothing else is said of a record that is not used
         record.find("call_id_conflict", f"an earlier record of this call has other {field}", field)
     kept = {call: found[call] for call in calls}
     link_named(calls, threads=threads)
     _check_parents(kept, {record.key for record in records})
+    _check_breaks(kept, threads)
     _check_digests(kept, threads)
+    for call, record in kept.items():
+        if not call.fault:
+            check_route_rows(record, call.length)
 
 
 def _check_parents(records: Mapping[Call, Record], keys: set[tuple[str, str] | None]) -> None:
@@ -67,6 +74,25 @@ def _check_cycles(records: Mapping[Call, Record], broken: set[Call]) -> None:
             # The links that hold are not the ones that close the cycle.
             for call in [call for call in cycle if call in broken] or cycle:
                 records[call].find("parent_cycle", f"its parents lead back to it, over {others}", "parent_call_id")
+
+
+def _check_breaks(records: Mapping[Call, Record], threads: int | None) -> None:
+    """Say of each unresolved call where its prompt leaves an earlier call that it holds the prompt of."""
+    lost: dict[str, list[Call]] = defaultdict(list)
+    for call, record in records.items():
+        if record.has("unresolved_parent") and not record.has("parent_not_prefix") and not call.fault:
+            lost[call.entry.rollout_id].append(call)
+    for rollout_id, calls in lost.items():
+        known = (call for call in records if call.entry.rollout_id == rollout_id and not call.fault)
+        breaks = Breaks(known, threads=threads)
+        for call in calls:
+            broken = breaks.nearest(call)
+            if broken is not None:
+                message = (
+                    f"{PROMPT}[{broken.index}] is {broken.found}, where call {broken.call.id!r}, "
+                    f"whose prompt it starts with, generated {broken.generated}"
+                )
+                records[call].find("prefix_broken", message, PROMPT, broken.index)
 
 
 def _first_difference(call: Call, parent: Call) -> tuple[int | None, str]:

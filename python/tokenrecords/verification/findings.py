@@ -26,6 +26,7 @@ _CODES: Final[dict[Severity, tuple[str, ...]]] = {
         "log_prob_not_finite",
         "log_prob_positive",
         "log_prob_sentinel",
+        "mask_invalid",
         "item_index_outside",
         "parent_contradiction",
         "parent_self",
@@ -39,8 +40,10 @@ _CODES: Final[dict[Severity, tuple[str, ...]]] = {
         "log_probs_all_zero",
         "empty_generation",
         "parent_missing",
+        "prefix_broken",
         "tokens_in_items",
         "routes_unreadable",
+        "routes_incomplete",
     ),
     "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field"),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tokenrecords.entry.assigned import wrong_types
+from tokenrecords.entry.assigned import loss_mask_of, wrong_types
 from tokenrecords.entry.model import (
     TOKEN_ENTRY_MIN_SCHEMA_VERSION,
     TOKEN_ENTRY_RECORD_SCHEMA_VERSION,
@@ -18,13 +18,13 @@ from tokenrecords.entry.model import (
 )
 from tokenrecords.entry.resolution import ParentResolutionStatus, check_parent
 from tokenrecords.lineage.call import Call
-from tokenrecords.tokens.arrays import Fault, check_ids, id_array, log_prob_array, shared_dtype, shown
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS, TOKEN_FIELDS
-from tokenrecords.tokens.routed_experts import NRLRE, shape_of_routes
+from tokenrecords.tokens.arrays import Fault, check_ids, id_array, log_prob_array, mask_array, shared_dtype, shown
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS, TOKEN_FIELDS
+from tokenrecords.tokens.routed_experts import shape_of_routes
 from tokenrecords.verification.findings import Finding
 
 if TYPE_CHECKING:
-    from tokenrecords.tokens.arrays import IdArray, LogProbArray
+    from tokenrecords.tokens.arrays import IdArray, LogProbArray, MaskArray
 
 MAX_LOG_PROB: Final = 1e-4  # rounding of a probability of 1 stays below it
 SENTINEL: Final = -9999.0  # engines write it where they have no log-prob
@@ -40,6 +40,8 @@ class Record:
         prompt: Shape `(prompt,)`; None where it can't be read.
         generation: Shape `(generation,)`; None where it can't be read.
         log_probs: Shape `(generation,)`; None where they can't be read.
+        loss_mask: Shape `(generation,)`; None where there is none, or none that can be read.
+        route_rows: How many tokens there are routes for; None where nobody can say.
         findings: What was found.
     """
 
@@ -49,6 +51,8 @@ class Record:
         self.prompt: IdArray | None = None
         self.generation: IdArray | None = None
         self.log_probs: LogProbArray | None = None
+        self.loss_mask: MaskArray | None = None
+        self.route_rows: int | None = None
         self.findings: list[Finding] = []
         self._position = position
         self._origin = origin(entry) if isinstance(entry, TokenEntry) else None
@@ -129,6 +133,7 @@ def check_alone(record: Record, vocab_size: int | None) -> None:
         record.key = rollout_id, model_call_id
     record.prompt = _ids(record, PROMPT, vocab_size)
     record.generation = _ids(record, GENERATION, vocab_size)
+    _check_mask(record)
     _check_log_probs(record)
     _check_items(record)
     _check_routes(record)
@@ -188,11 +193,20 @@ def _check_log_probs(record: Record) -> None:
         record.find("length_mismatch", f"there are {generated} generated ids and {len(log_probs)} log-probs", name)
     if record.generation is not None and not len(record.generation):
         record.find("empty_generation", "it generated nothing", GENERATION)
-    if not len(log_probs):
+    _check_values(record, log_probs)
+
+
+def _check_values(record: Record, log_probs: LogProbArray) -> None:
+    # Those of tokens that a tool wrote mean nothing.
+    sampled = np.ones(len(log_probs), np.bool_)
+    if record.loss_mask is not None and len(record.loss_mask) == len(log_probs):
+        sampled = record.loss_mask
+    scored = log_probs[sampled]
+    if not len(scored):
         return
-    least, most = float(log_probs.min()), float(log_probs.max())  # NaN where there is one
-    if least == most == 0 and len(log_probs) >= MIN_ALL_ZERO:
-        record.find("log_probs_all_zero", f"all {len(log_probs)} log-probs are 0.0", name)
+    least, most = float(scored.min()), float(scored.max())  # NaN where there is one
+    if least == most == 0 and len(scored) >= MIN_ALL_ZERO:
+        record.find("log_probs_all_zero", f"all {len(scored)} log-probs are 0.0", LOG_PROBS)
     if least > SENTINEL and most <= MAX_LOG_PROB:
         return
     values = log_probs.astype(np.float64)
@@ -202,27 +216,53 @@ def _check_log_probs(record: Record) -> None:
         ("log_prob_positive", finite & (values > MAX_LOG_PROB), f"no log-prob is above {MAX_LOG_PROB}"),
         ("log_prob_sentinel", finite & (values <= SENTINEL), "it stands for a log-prob that the engine did not give"),
     ):
-        count = np.count_nonzero(bad)
+        count = np.count_nonzero(bad & sampled)
         if count:
-            index = int(np.argmax(bad))
+            index = int(np.argmax(bad & sampled))
             more = f" ({count} of {len(values)} are like it)" if count > 1 else ""
-            record.find(code, f"{name}[{index}] is {log_probs[index]}: {why}{more}", name, index)
+            record.find(code, f"{LOG_PROBS}[{index}] is {log_probs[index]}: {why}{more}", LOG_PROBS, index)
+
+
+def _check_mask(record: Record) -> None:
+    mask = loss_mask_of(record.entry)
+    if mask is None:
+        return
+    try:
+        record.loss_mask = mask_array(mask)
+    except Fault as fault:
+        record.find("mask_invalid", fault.of(LOSS_MASK), LOSS_MASK, fault.index)
+        return
+    if record.generation is not None and len(record.loss_mask) != len(record.generation):
+        message = f"{LOSS_MASK} has {len(record.loss_mask)} values, there are {len(record.generation)} generated ids"
+        record.find("mask_invalid", message, LOSS_MASK)
+        record.loss_mask = None
 
 
 def _check_routes(record: Record) -> None:
     routes = getattr(record.entry, ROUTED_EXPERTS, None)
-    if routes is None or isinstance(routes, Mapping):
-        return  # an object says its own shape
-    if isinstance(routes, str) and not routes.startswith(NRLRE):
-        return  # an engine's own text, which only its shape and rows make readable
+    if routes is None:
+        return
     try:
         shape = shape_of_routes(routes)
     except ValueError as error:
         record.find("routes_unreadable", str(error), ROUTED_EXPERTS)
         return
+    if shape is None:
+        return  # an engine's own text, which only its shape and rows make readable
     if len(shape) != 3:
         message = f"routed_experts has shape {shape}: tokens x layers x top_k is needed"
         record.find("routes_unreadable", message, ROUTED_EXPERTS)
+    else:
+        record.route_rows = shape[0]
+
+
+def check_route_rows(record: Record, tokens: int) -> None:
+    """Note that the routes are not those of all tokens of the call; engines do not route the last sampled one."""
+    rows = record.route_rows
+    if rows is None or tokens - 1 <= rows <= tokens or (record.is_delta and record.ids - 1 <= rows <= record.ids):
+        return
+    message = f"routed_experts has rows for {rows} tokens: {tokens - 1} or {tokens} are needed"
+    record.find("routes_incomplete", message, ROUTED_EXPERTS)
 
 
 def _check_items(record: Record) -> None:

@@ -46,8 +46,8 @@ pub fn inside<T>(_: Avx512, f: impl FnOnce() -> T) -> T {
     unsafe { wide(f) }
 }
 
-/// Compresses the blocks of each run, all of one length. The lanes without a run repeat the last one and come to a state
-/// that means nothing.
+/// Compresses the blocks of each run, all of one length. The lanes without a run repeat the last one and come to a
+/// state that means nothing.
 #[inline]
 pub fn compress(_: Avx512, states: &mut States, runs: &[&[Block]]) {
     // SAFETY: an `Avx512` exists only where the instructions were detected.

@@ -1,8 +1,8 @@
-//! The kernel of the SHA instructions: `N` lanes whose rounds are interleaved,
-//! so that one lane computes while another waits for its last round.
+//! The kernel of the SHA instructions: `N` lanes whose rounds are interleaved, so that one lane computes while another
+//! waits for its last round.
 //!
-//! The loops over lanes are plain loops: a closure in `array::map` would not be
-//! inlined, since `map` is compiled without these instructions.
+//! The loops over lanes are plain loops: a closure in `array::map` would not be inlined, since `map` is compiled
+//! without these instructions.
 #![expect(unsafe_code, reason = "a call of a function that needs detected instructions")]
 #![expect(clippy::needless_range_loop, reason = "one index goes through several arrays")]
 
@@ -51,8 +51,7 @@ fn compress_inside<const N: usize>(states: &mut States, first: usize, runs: [&[B
         for lane in 0..N {
             message[lane] = load(&runs[lane][block]);
         }
-        // Four rounds of every lane, then optionally its message words of
-        // sixteen rounds later.
+        // Four rounds of every lane, then optionally its message words of sixteen rounds later.
         macro_rules! rounds {
             ($k:expr, $i:literal $(, $schedule:ident)?) => {
                 let k = quad($k[$i]);
@@ -90,8 +89,7 @@ fn compress_inside<const N: usize>(states: &mut States, first: usize, runs: [&[B
     }
 }
 
-/// The sixteen message words of a block. A native 64-bit word has its two
-/// message words in the wrong order only.
+/// The sixteen message words of a block. A native 64-bit word has its two message words in the wrong order only.
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn load(block: &Block) -> [__m128i; 4] {
     let mut words = [_mm_setzero_si128(); 4];
@@ -102,8 +100,7 @@ fn load(block: &Block) -> [__m128i; 4] {
     words
 }
 
-/// The four message words that follow sixteen, of which the first four are at
-/// `i` in a ring.
+/// The four message words that follow sixteen, of which the first four are at `i` in a ring.
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn schedule(words: &[__m128i; 4], i: usize) -> __m128i {
     let [w0, w1, w2, w3] = [words[i], words[(i + 1) % 4], words[(i + 2) % 4], words[(i + 3) % 4]];

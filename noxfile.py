@@ -1,0 +1,133 @@
+"""The checks of this project, as CI and contributors run them: `nox -l` lists them, `nox -s lint` runs one."""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.download_python = "never"
+
+HERE = Path(__file__).parent
+DEV = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["dev"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.14t"]
+
+# pyenv keeps its Pythons off the PATH.
+pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, sorted(pyenv.glob("versions/*/bin")))])
+
+
+def tool(name: str) -> str:
+    """The extra `dev`'s requirement of a tool, for sessions that need it alone."""
+    return next(requirement for requirement in DEV if re.match(rf"{name}\b", requirement))
+
+
+def cargo(session: nox.Session, *arguments: str, **variables: str) -> None:
+    """Run cargo; features of the Python extension are built for the session's Python."""
+    session.run("cargo", *arguments, external=True, env=variables)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The whole suite, on each Python."""
+    session.install(".[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """The whole suite once more: lines and branches of the Python layer that it runs."""
+    session.install(".[test]", tool("pytest-cov"))
+    session.run("pytest", "--cov", "--cov-report=term-missing")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint; clippy keeps the oldest supported Rust, too (`incompatible_msrv`)."""
+    session.install(tool("ruff"))
+    session.run("ruff", "format", "--check")
+    session.run("ruff", "check")
+    cargo(session, "fmt", "--check")
+    clippy = ("clippy", "--quiet", "--all-targets")
+    cargo(session, *clippy, "--no-default-features", "--", "-D", "warnings")
+    cargo(session, *clippy, "--all-features", "--", "-D", "warnings")
+    free_threaded = str(HERE / ".ci" / "free-threaded.cfg")  # described to PyO3's build, to compile for it without it
+    cargo(session, *clippy, "--all-features", "--", "-D", "warnings", PYO3_CONFIG_FILE=free_threaded)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types of the Python layer, and the stub against the extension."""
+    session.install(".[test]", tool("mypy"))
+    session.run("mypy")
+    session.run("stubtest", "tokenrecords._core")
+
+
+@nox.session(venv_backend="none")
+def rust(session: nox.Session) -> None:
+    """The core's own tests, with the hardware back end and with it forced off."""
+    test = ("test", "--quiet", "--no-default-features")
+    cargo(session, *test)
+    soft = '--cfg tokenrecords_backend="scalar" --cfg sha2_backend="soft"'
+    cargo(session, *test, "--target-dir", "target/soft", RUSTFLAGS=soft)
+
+
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """Rust docs; the picture of the rooms and the README's table are current."""
+    cargo(session, "doc", "--quiet", "--no-deps", "--no-default-features", RUSTDOCFLAGS="-D warnings")
+    session.run("python3", "docs/draw_rooms.py", "--check")
+    session.run("python3", "benches/table.py", "--check")
+
+
+@nox.session
+def benches(session: nox.Session) -> None:
+    """Each way of the benches once, to see that everything runs."""
+    session.install(".[test]")
+    results = Path(session.create_tmp()) / "results.json"
+    session.run("python", "benches/bench.py", "--smoke", "--json", str(results))
+    cargo(session, "bench", "--quiet", "--no-default-features", "--", "--test")
+
+
+@nox.session
+def workflows(session: nox.Session) -> None:
+    """The workflows and templates of .github are well-formed, and the workflows grant no more than they need."""
+    session.install("check-jsonschema>=0.33", "zizmor>=1.12")
+    github = HERE / ".github"
+    schemas = {
+        "github-workflows": "workflows/*.yml",
+        "github-issue-config": "ISSUE_TEMPLATE/config.yml",
+        "github-issue-forms": "ISSUE_TEMPLATE/[!c]*.yml",
+    }
+    for schema, pattern in schemas.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, sorted(github.glob(pattern))))
+    session.run("zizmor", "--offline", "--no-progress", "--persona", "auditor", str(github / "workflows"))
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """A wheel for manylinux2014: its tag and symbols, and the README's first command on it, away from the sources."""
+    session.install(tool("maturin"), "ziglang>=0.13", "auditwheel>=6.5")
+    readme = (HERE / "README.md").read_text(encoding="utf-8")
+    command, printed = (
+        re.search(rf"^```{language}\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[1] for language in ("sh", "text")
+    )
+    with tempfile.TemporaryDirectory() as name, session.chdir(name):
+        build = ("maturin", "build", "--release", "--zig", "--compatibility", "manylinux2014")
+        manifest = str(HERE / "Cargo.toml")
+        session.run(*build, "--interpreter", "python", "--manifest-path", manifest, "--out", name)
+        [built] = Path(name).glob("*.whl")
+        shown = json.loads(session.run("auditwheel", "show", "--json", built.name, silent=True, stderr=None))
+        session.log(f"{shown['overall_tag']}: {shown['versioned_symbols']}")
+        if not shown["overall_tag"].startswith("manylinux_2_17_") or shown["external_libs"]:
+            session.error(f"{built.name} needs more than its tag says")
+        shutil.copytree(HERE / "examples", "examples")
+        on_wheel = command.replace("'.[cli]'", f"'./{built.name}[cli]'")
+        output = session.run("bash", "-euo", "pipefail", "-c", on_wheel, external=True, silent=True)
+        session.log(output)
+        if on_wheel == command or not output.endswith(printed):
+            session.error("the README's first command does not print what the README shows")

@@ -1,0 +1,54 @@
+"""Which chain a sampled token carries loss in, where several hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokenrecords.training.chain import Chain
+
+
+def loss_once(chains: Sequence[Chain]) -> list[Chain]:
+    """The chains, with the loss of each sampled token in the first one that trains on it.
+
+    It is the same token where rollout and call are the same, and all ids up to there. A chain that shares none is the
+    same object.
+    """
+    holders: dict[tuple[str, str], list[int]] = {}
+    return [_without_held(chains, place, holders) for place in range(len(chains))]
+
+
+def _without_held(chains: Sequence[Chain], place: int, holders: dict[tuple[str, str], list[int]]) -> Chain:
+    chain = chains[place]
+    common: dict[int, int] = {}  # ids that it starts with as an earlier chain does, by that one's place
+    held: list[slice] = []
+    for call_id, (start, end) in zip(chain.call_ids, chain.spans.tolist(), strict=True):
+        if not chain.loss_mask[start:end].any():
+            continue
+        earlier = holders.setdefault((chain.rollout_id, call_id), [])
+        for other in earlier:
+            if other not in common:
+                common[other] = _common_ids(chains[other], chain)
+            if common[other] >= end:
+                held.append(slice(start, end))
+                break
+        else:
+            earlier.append(place)
+    if not held:
+        return chain
+    loss_mask, log_probs = chain.loss_mask.copy(), chain.log_probs.copy()
+    for span in held:
+        loss_mask[span], log_probs[span] = False, 0.0
+    return dataclasses.replace(chain, loss_mask=loss_mask, log_probs=log_probs)
+
+
+def _common_ids(a: Chain, b: Chain) -> int:
+    """How many ids two chains start with alike."""
+    length = min(len(a), len(b))
+    different = a.token_ids[:length] != b.token_ids[:length]
+    return int(np.argmax(different)) if different.any() else length

@@ -1,0 +1,27 @@
+"""Retries: which calls are alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.factories import call
+from tokenrecords import build_chains
+
+
+def test_calls_with_the_same_prompt_and_other_parents_are_no_retries() -> None:
+    entries = [
+        call("a", [1], [2]),
+        call("b", [1, 2, 3], [4], "a"),
+        call("c", [1, 2, 3], [5], parent_resolution="unresolved"),
+    ]
+    build = build_chains(entries)
+    assert (build.quarantined, build.notes.unresolved_retries) == ([], [])
+
+
+def test_prompts_are_alike_in_any_dtype() -> None:
+    for ids in ([7, 8], [-7, 8]):  # a negative id has no digest
+        entries = [
+            call(name, [1], [2 + n], prompt_token_ids=np.array(ids, dtype), digest=None, cum_len=None)
+            for n, (name, dtype) in enumerate([("b", np.int64), ("a", np.int32)])
+        ]
+        build = build_chains(entries)
+        assert (build.quarantined, build.notes.unresolved_retries) == (["b"], ["a", "b"])
