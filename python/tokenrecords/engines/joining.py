@@ -8,7 +8,7 @@ import numpy as np
 
 from tokenrecords.engines.payload import count
 from tokenrecords.tokens import arrays
-from tokenrecords.tokens.arrays import Fault, join_arrays
+from tokenrecords.tokens.arrays import Fault, join_arrays, same
 from tokenrecords.tokens.envelopes import opened
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
@@ -77,13 +77,6 @@ def closed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: closed(held) for key, held in value.items()}
     return value
-
-
-def same(a: Any, b: Any) -> bool:
-    """True for equal values, whatever holds them."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(a, b))
-    return bool(a == b)
 
 
 def set_once(into: dict[str, Any], key: str, value: Any, k: int) -> None:

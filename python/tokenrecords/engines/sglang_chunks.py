@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tokenrecords.engines.joining import Growing, closed, same, set_once
+from tokenrecords.engines.joining import Growing, closed, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
+from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
