@@ -72,6 +72,28 @@ def test_rows_from_a_start_on():
         decode_routed_experts(value, tokens=3)
 
 
+def test_rows_from_a_start_that_the_caller_knows():
+    for encoding in ENCODINGS:
+        value = encode_routed_experts(ROUTES, encoding)
+        if encoding == "object":
+            value = {**value, "start": 4}
+        found = decode_routed_experts(value, tokens=8, rows="tokens-1", start=4, shape=(2, 2))
+        assert np.array_equal(found, ROUTES)
+        with pytest.raises(ValueError, match=r"3 rows( after a start of \d)?, but 8 tokens|start is 5: the routed"):
+            decode_routed_experts(value, tokens=8, rows="tokens-1", start=5, shape=(2, 2))
+    with pytest.raises(ValueError, match=r"^start is 4: the routed_experts object says 0$"):
+        decode_routed_experts(encode_routed_experts(ROUTES, "object"), tokens=7, start=4)
+    for wrong in (-1, True, 1.0, None):
+        with pytest.raises(ValueError, match=r"^start is .*: an integer of 0 or more is needed"):
+            decode_routed_experts(ROUTES, tokens=3, start=wrong)
+
+
+def test_a_header_that_promises_more_than_is_there():
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (200000, 1000, 200), }".ljust(117) + b"\n"
+    with pytest.raises(ValueError, match=r"no readable .npy file: 0 bytes for int32 of shape"):
+        decode_routed_experts(b64(b"\x93NUMPY\x01\x00\x76\x00" + header), tokens=4)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

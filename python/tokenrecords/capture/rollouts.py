@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from tokenrecords.capture.rows import Reading
 from tokenrecords.entry.errors import one_line
 from tokenrecords.files.sources import BOM, SUFFIX
 from tokenrecords.lineage.parents import link_entries
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from tokenrecords.capture.rows import Reading
     from tokenrecords.entry.model import TokenEntry
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -59,7 +59,7 @@ class Capture:
     """
 
     earlier: Callable[[str], Iterable[TokenEntry]]
-    reading: Reading
+    reading: Reading = field(default_factory=Reading)
     known: int = 0  # calls that were there already, with the same tokens
     bad: list[BadLine] = field(default_factory=list)
     _earlier: dict[str, list[TokenEntry]] = field(default_factory=dict)

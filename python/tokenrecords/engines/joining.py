@@ -8,7 +8,7 @@ import numpy as np
 
 from tokenrecords.engines.payload import count
 from tokenrecords.tokens import arrays
-from tokenrecords.tokens.arrays import Fault, join_arrays
+from tokenrecords.tokens.arrays import Fault, join_arrays, same
 from tokenrecords.tokens.envelopes import opened
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
@@ -79,13 +79,6 @@ def closed(value: Any) -> Any:
     return value
 
 
-def same(a: Any, b: Any) -> bool:
-    """True for equal values, whatever holds them."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(a, b))
-    return bool(a == b)
-
-
 def set_once(into: dict[str, Any], key: str, value: Any, k: int) -> None:
     """Note a value that is said once for the whole response; said again, it must be the same.
 
@@ -105,17 +98,18 @@ class Growing(Unfinished):
         self._parts = Joined()
         self._length = 0
 
-    def add(self, k: int, value: Any, counted: Any, *, pieces: bool = False) -> bool | None:
+    def add(self, k: int, value: Any, counted: Any, *, whole: bool | None = True) -> bool | None:
         """Take what a chunk has.
 
         Args:
             k: The chunk.
             value: Its list.
             counted: How many there are by now, as the engine says; None where it does not.
-            pieces: Whether it is a piece, where nothing is counted.
+            whole: Whether it comes from its start, where nothing is counted; None where nothing tells.
 
         Returns:
-            True if it came from its start, False if it is a piece; None for the first, which is both, and for none.
+            True if it came from its start, False if it is a piece; None for the first and for an empty one, which is
+            both.
 
         Raises:
             ValueError: It is neither.
@@ -126,16 +120,14 @@ class Growing(Unfinished):
         if not self._length:
             self._set(value, length)
             return None
-        if not length:
-            return None
         if counted is None:
-            is_piece, is_whole = pieces, not pieces
+            is_piece, is_whole = whole is False or not (length or whole), whole is True
         else:
             is_piece, is_whole = counted == self._length + length, counted == length
         if is_piece:
             self._parts.append(value)
             self._length += length
-            return False
+            return False if length else None
         if is_whole and length >= self._length and same(self.closed(), value[: self._length]):
             self._set(value, length)
             return True

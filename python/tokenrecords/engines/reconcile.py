@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, Any, bool]  # its name, its value, whether ids are clipped there
 
 _TOKENS: Final = frozenset({*TOKEN_FIELDS, LOSS_MASK})
-_EMPTY: Final[list[Place]] = [("", [], False)]
 # The words that stand for non-finite log-probs in JSON.
 _NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -98,7 +97,7 @@ def settle(raw: RawChoice) -> ServedChoice:
     generations, log_probs = (_places(raw, name) for name in (GENERATION, LOG_PROBS))
     if raw.aborted and not any(len(value) for _, value, _ in (*generations, *log_probs)):
         # The engine gave the call up before the first token: nothing is missing.
-        generations, log_probs = generations or _EMPTY, log_probs or _EMPTY
+        generations, log_probs = generations or [("", [], False)], log_probs or [("", [], False)]
     for name, places in ((GENERATION, generations), (LOG_PROBS, log_probs)):
         if not places:
             raise MissingField(f"{name} is missing", raw.index)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tokenrecords.engines.joining import append, closed, same, set_once
+from tokenrecords.engines.joining import append, closed, set_once
 from tokenrecords.engines.payload import listed, mapping, plain
+from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
 if TYPE_CHECKING:

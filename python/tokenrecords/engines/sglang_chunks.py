@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tokenrecords.engines.joining import Growing, closed, same, set_once
+from tokenrecords.engines.joining import Growing, closed, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
+from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Sample:
             self._whole = self._guess(text, meta)
         for into, holder, name in ((self._body, chunk, _IDS), (self._meta, meta, _IDS), (self._meta, meta, _ENTRIES)):
             if holder.get(name) is not None:
-                grown = into.setdefault(name, Growing(name)).add(k, holder[name], counted, pieces=not self._whole)
+                grown = into.setdefault(name, Growing(name)).add(k, holder[name], counted, whole=self._whole)
                 self._whole = self._whole if grown is None else grown
         self._say(text)
         self._keep(k, chunk, meta)
@@ -82,19 +83,17 @@ class _Sample:
 
     def _guess(self, text: Any, meta: Mapping[str, Any]) -> bool | None:
         """Whether an engine that counts nothing sends all from the start: LMDeploy's pairs come in pieces."""
-        if self._whole is not None or not self._texts:
-            return self._whole
         if any(len(listed(entry)) == 2 for entry in ends(meta.get(_ENTRIES))):
             return False
-        return self._goes_on(text)
-
-    def _goes_on(self, text: Any) -> bool:
-        return isinstance(text, str) and text.startswith("".join(self._texts))
+        held = "".join(self._texts)
+        if self._whole is not None or not held or not isinstance(text, str) or text == held:
+            return self._whole
+        return text.startswith(held)
 
     def _say(self, text: Any) -> None:
         if not isinstance(text, str):
             return
-        if self._whole or (self._whole is None and self._goes_on(text)):
+        if self._whole or (self._whole is None and text.startswith("".join(self._texts))):
             self._texts = [text]
         else:
             self._texts.append(text)

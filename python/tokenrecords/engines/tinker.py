@@ -27,5 +27,5 @@ def read_sequences(payload: Payload) -> list[RawChoice]:
             ),
             finish_reason=finish_reason(sequence.get("stop_reason")),
         )
-        for place, sequence in enumerate(map(mapping, listed(payload.body["sequences"])))
+        for place, sequence in enumerate(map(mapping, listed(payload.body.get("sequences"))))
     ]

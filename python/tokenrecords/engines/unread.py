@@ -111,7 +111,7 @@ def _are_integers(values: list[Any]) -> bool:
 def _is_read(ids: Any, read: list[Any]) -> bool:
     rows = [ids]
     if isinstance(ids, list | tuple) and any(isinstance(row, list | tuple) or hasattr(row, "shape") for row in ids):
-        rows = list(ids)
+        rows = [row for row in ids if row is not None]
     return all(any(row is found or _same(row, found) for found in read) for row in rows)
 
 

@@ -27,7 +27,7 @@ def read_outputs(payload: Payload) -> list[RawChoice]:
     body = payload.body
     if body.get("finished") is False:
         raise ResponseFault("finished is false: the output of a finished request is needed")
-    return [_read_output(body, mapping(output)) for output in listed(body["outputs"])]
+    return [_read_output(body, mapping(output)) for output in listed(body.get("outputs"))]
 
 
 def _read_output(body: Body, output: Body) -> RawChoice:
