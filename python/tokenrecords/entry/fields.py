@@ -53,12 +53,16 @@ class _Field:
 
 
 def _validate_ids(value: Any, handler: Handler) -> Any:
-    # The common kind first: no Python code runs for its items.
+    # The common kinds first: no Python code runs for the items of a list, and an array's call costs more than its look.
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "iu":
+        return value
     ids = copy_int_list(value)
     return _as_array(value, handler, id_array) if ids is None else ids
 
 
 def _validate_log_probs(value: Any, handler: Handler) -> Any:
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.char in "efd":
+        return value
     log_probs = copy_float_list(value)
     return _as_array(value, handler, log_prob_array) if log_probs is None else log_probs
 
