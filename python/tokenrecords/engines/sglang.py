@@ -7,7 +7,7 @@ from typing import Any
 from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
 from tokenrecords.engines.openai import is_chat, numbers_entries
-from tokenrecords.engines.payload import Body, Payload, column, count, first_row, listed, mapping
+from tokenrecords.engines.payload import Body, Payload, column, first_row, is_row, listed, mapping
 from tokenrecords.engines.provenance import kept
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
@@ -94,7 +94,7 @@ def _output_ids(name: str, rows: Any, place: int, choices: int) -> Any:
     if found != choices:
         raise ResponseFault(f"{found} lists of {name}.output_ids for {choices} choices")
     row = rows[place]
-    if row is not None and count(row) is None:
+    if row is not None and not is_row(row):
         raise ResponseFault(f"{name}.output_ids[{place}] is {type(row).__name__}: a list for each choice is needed")
     return row
 
