@@ -39,6 +39,7 @@ from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_rou
 from tokenrecords.training.chain import Chain
 from tokenrecords.training.chains import BuildNotes, ChainBuild, build_chains
 from tokenrecords.training.packing import PackedBatch, PaddedBatch, pack_chains
+from tokenrecords.training.rollouts import build_rollouts
 from tokenrecords.verification.findings import Finding, Report, VerificationError
 from tokenrecords.verification.verify import verify
 
@@ -71,6 +72,7 @@ __all__ = [
     "__version__",
     "append_jsonl",
     "build_chains",
+    "build_rollouts",
     "compute_digest",
     "compute_digests",
     "cumulative_tokens",

@@ -14,6 +14,7 @@ __all__ = [
     "DEBUG",
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
+    "PendingDigests",
     "PrefixIndex",
     "RecordLine",
     "RecordScanner",
@@ -152,6 +153,26 @@ def record_line(fields: dict[str, Any]) -> bytes:
     Raises:
         ValueError: A field that JSON can't hold or no reader takes back, by name.
     """
+
+@final
+class PendingDigests:
+    """Digests as `compute_digests` gives them, computed by other threads meanwhile.
+
+    Args:
+        sequences: Token sequences; arrays must not change until the result is there.
+        threads: The most threads that compute; by default one for each CPU that this process may use, but one.
+
+    >>> PendingDigests([[1, 2]]).result() == [compute_digest([1, 2])]
+    True
+    """
+
+    def __new__(cls, sequences: Sequence[_TokenSequence], *, threads: int | None = None) -> Self: ...
+    def result(self) -> list[str]:
+        """The digests, once they are there.
+
+        Raises:
+            ValueError: A negative id.
+        """
 
 @final
 class PrefixIndex:

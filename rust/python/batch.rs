@@ -34,7 +34,7 @@ const BEHIND: (usize, usize) = (COPIED << 18, 64);
 const POLL: Duration = Duration::from_millis(5);
 
 /// One sequence of a window, readable without the GIL.
-enum Item {
+pub enum Item {
     View(ArrayView),
     /// Copied from a list.
     Small(Vec<i32>),
@@ -149,6 +149,14 @@ pub fn thread_count(threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
             errors::shown(threads),
             errors::type_name(threads)
         ))),
+    }
+}
+
+/// A sequence that can be read without the GIL.
+pub fn item(tokens: Tokens<'_, '_>) -> PyResult<Item> {
+    match tokens.into_view() {
+        Ok(view) => Ok(Item::View(view)),
+        Err(tokens) => copied(&tokens),
     }
 }
 

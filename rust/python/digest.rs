@@ -5,6 +5,7 @@ use crate::digest::{Hash, digest};
 use crate::source::{Parts, Source};
 use crate::wire;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 /// Hashing more bytes than this releases the GIL: the threshold of Python's hashlib (`HASHLIB_GIL_MINSIZE`).
 const GIL_MIN_SIZE: usize = 2_048;
@@ -18,4 +19,14 @@ pub fn digest_of(py: Python<'_>, parts: &[Tokens<'_, '_>]) -> PyResult<Hash> {
         }
         _ => digest(&Parts(parts)).map_err(|(_, error)| error),
     }
+}
+
+/// A hash as text.
+pub fn hex<'py>(py: Python<'py>, hash: &Hash) -> Bound<'py, PyString> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 64];
+    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    }
+    PyString::new(py, std::str::from_utf8(&text).expect("hex digits are ASCII"))
 }

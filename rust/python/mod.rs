@@ -9,6 +9,7 @@ mod errors;
 mod exported;
 mod items;
 mod json;
+mod pending;
 mod prefixes;
 mod scanner;
 mod small_int;
@@ -20,20 +21,22 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     use super::batch;
-    use super::digest::digest_of;
+    use super::digest::{digest_of, hex};
     use super::errors::Name;
     use super::exported;
     use super::items;
     use super::json;
     use super::prefixes::stands_in;
     use super::tokens::Tokens;
-    use crate::digest::Hash;
     use crate::source::{Parts, Source};
     use crate::wire;
     use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+    #[pymodule_export]
+    use super::pending::PendingDigests;
 
     #[pymodule_export]
     use super::prefixes::PrefixIndex;
@@ -246,14 +249,5 @@ mod _core {
 
     fn tokens<'py, 'a>(parts: &'a [(String, Bound<'py, PyAny>)]) -> PyResult<Vec<Tokens<'py, 'a>>> {
         parts.iter().map(|(name, part)| Tokens::new(Name::Argument(name), part)).collect()
-    }
-
-    fn hex<'py>(py: Python<'py>, hash: &Hash) -> Bound<'py, PyString> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
-            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-        }
-        PyString::new(py, std::str::from_utf8(&text).expect("hex digits are ASCII"))
     }
 }

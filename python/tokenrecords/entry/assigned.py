@@ -56,8 +56,11 @@ _VALIDATED: Final[Mapping[str, tuple[type, ...]]] = {
 
 def wrong_types(entry: BaseModel) -> dict[str, Any]:
     """The fields whose values are of a wrong type or missing, with those values."""
-    values = {name: getattr(entry, name, _MISSING) for name in _TYPES}
-    return {name: value for name, value in values.items() if not isinstance(value, _TYPES[name])}
+    return {
+        name: value
+        for name, types in _TYPES.items()
+        if not isinstance(value := getattr(entry, name, _MISSING), types)
+    }
 
 
 def loss_mask_of(entry: BaseModel) -> Any:

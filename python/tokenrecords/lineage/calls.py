@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokenrecords._core import compute_digests
 from tokenrecords.entry.assigned import loss_mask_of, wrong_types
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.call import Call, name_parents, starts_prompt
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.lineage.hashing import Hashing
 
 # Names in `parent_link_failures`.
 CONFLICT = "duplicate_call_id_conflict"
@@ -49,7 +49,7 @@ class Links:
     empty: list[str]
 
 
-def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> Links:
+def linking(entries: Iterable[TokenEntry], *, threads: int | None = None) -> Hashing[Links]:
     """Link the calls of one rollout.
 
     Raises:
@@ -74,7 +74,7 @@ def link_calls(entries: Iterable[TokenEntry], *, threads: int | None = None) -> 
         call.entry = with_full_prompt(call)
     generated = sorted((call for call in calls if len(call.generation)), key=lambda call: (len(call.prompt), call.id))
     _choose_parents(generated, threads)
-    _check_recorded(generated, threads)
+    yield from _check_recorded(generated)
     for call in generated:
         if call.parent is not None:
             call.parent.children.append(call)
@@ -180,13 +180,13 @@ def _choose_parents(calls: Sequence[Call], threads: int | None) -> None:
             call.parent, call.failure = None, DIGEST_MISMATCH
 
 
-def _check_recorded(calls: Sequence[Call], threads: int | None) -> None:
+def _check_recorded(calls: Sequence[Call]) -> Hashing[None]:
     """Take away each parent whose recorded digest is not that of its ids."""
     proofs: dict[Call, list[Call]] = defaultdict(list)  # children by parent
     for call in calls:
         if call.parent is not None and call.failure != RECOVERED and call.parent.entry.digest is not None:
             proofs[call.parent].append(call)
-    digests = compute_digests((parent.whole() for parent in proofs), threads=threads)
+    digests = yield [parent.whole() for parent in proofs]
     for (parent, children), digest in zip(proofs.items(), digests, strict=True):
         if digest != parent.entry.digest:
             for call in children:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokenrecords.lineage.calls import Links, link_calls
+from tokenrecords.lineage.calls import Links, linking
+from tokenrecords.lineage.hashing import hashed
 from tokenrecords.lineage.retries import quarantine_retries
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.lineage.call import Call
+    from tokenrecords.lineage.hashing import Hashing
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,14 @@ def find_paths(entries: Iterable[TokenEntry], terminal_call_id: str | None, *, t
     Raises:
         ValueError: The entries belong to two rollouts.
     """
-    links = link_calls(entries, threads=threads)
+    return hashed(finding_paths(entries, terminal_call_id, threads=threads), threads=threads)
+
+
+def finding_paths(
+    entries: Iterable[TokenEntry], terminal_call_id: str | None, *, threads: int | None = None
+) -> Hashing[Paths]:
+    """The same as work that asks for the digests of the parents."""
+    links = yield from linking(entries, threads=threads)
     terminal = next((call for call in links.calls if call.id == terminal_call_id), None)
     undecided = quarantine_retries(links.calls, terminal, threads=threads)
     if not terminal_call_id:

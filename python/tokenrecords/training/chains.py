@@ -11,7 +11,8 @@ import numpy as np
 
 from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.calls import RECOVERED
-from tokenrecords.lineage.paths import Paths, find_paths
+from tokenrecords.lineage.hashing import hashed
+from tokenrecords.lineage.paths import Paths, finding_paths
 from tokenrecords.training.chain import Chain, Content
 from tokenrecords.training.loss import loss_once
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.lineage.call import Call
+    from tokenrecords.lineage.hashing import Hashing
 
 __all__ = ["BuildNotes", "ChainBuild", "build_chains"]
 
@@ -148,7 +150,14 @@ def build_chains(
     >>> main.spans.tolist()
     [[2, 3], [4, 5]]
     """
-    found = find_paths(as_entries(entries), terminal_call_id, threads=threads)
+    return hashed(building(as_entries(entries), terminal_call_id, threads=threads), threads=threads)
+
+
+def building(
+    entries: list[TokenEntry], terminal_call_id: str | None, *, threads: int | None = None
+) -> Hashing[ChainBuild]:
+    """`build_chains` as work that asks for the digests of the parents."""
+    found = yield from finding_paths(entries, terminal_call_id, threads=threads)
     chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
     main = next((chain for chain in chains if chain.chain_id == MAIN), None)
     notes = _notes(found)

@@ -1,0 +1,134 @@
+"""The chains of many rollouts: read, linked and built in one call."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tokenrecords._core import PendingDigests, compute_digests
+from tokenrecords.entry.entries import group_by_rollout, several
+from tokenrecords.entry.model import TokenEntry
+from tokenrecords.files.jsonl import read_jsonl
+from tokenrecords.lineage.hashing import answered
+from tokenrecords.training.chains import building
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from tokenrecords.files.sources import PathLike
+    from tokenrecords.lineage.hashing import Hashing
+    from tokenrecords.tokens.arrays import IdArray
+    from tokenrecords.training.chains import ChainBuild
+
+    _Begun: TypeAlias = tuple[Hashing[ChainBuild], list[IdArray]]
+
+__all__ = ["build_rollouts"]
+
+# Ids that are hashed together, about 1.5 ms of work for one thread, and what a rollout weighs beside its ids.
+_WINDOW = 1 << 20
+_ROLLOUT = 1 << 12
+_NAMED = 5  # more names in a warning help nobody
+
+
+def build_rollouts(
+    entries: Iterable[TokenEntry] | PathLike | Iterable[PathLike],
+    *,
+    terminal_call_ids: Mapping[str, str] | None = None,
+    threads: int | None = None,
+) -> Iterator[ChainBuild]:
+    """Build the sequences of each rollout, as `build_chains` does of one.
+
+    Records are read, and all of them held, when this is called; each rollout is built as the iterator comes to it, some
+    ahead while their digests are computed by other threads.
+
+    Args:
+        entries: Records of any number of rollouts, in any order; or a path, a directory or several paths, which are
+            read as `read_jsonl` reads them.
+        terminal_call_ids: The call that each rollout ended with, by rollout id; a rollout may be missing. A rollout
+            that has no record has no chains either: one warning names those, and costs no other.
+        threads: The most threads that read and hash, of which the calling one is the first; by default the CPUs that
+            this process may use.
+
+    Returns:
+        An iterator of one build a rollout, in the order of their first records.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        RecordError: A line holds no record.
+        TypeError: `entries` is one entry or holds what is neither an entry nor a path, `terminal_call_ids` is not a
+            mapping, or `threads` not an integer.
+        ValueError: `threads` is below 1.
+
+    >>> from tokenrecords import TokenEntry
+    >>> calls = [TokenEntry(rollout_id=rollout, model_call_id="c", prompt_token_ids=[1], generation_token_ids=[2],
+    ...                     generation_log_probs=[-0.5], parent_resolution="root") for rollout in ("r", "s")]
+    >>> [build.main.rollout_id for build in build_rollouts(calls)]
+    ['r', 's']
+    """
+    compute_digests([], threads=threads)  # says what is wrong with it now
+    terminals = {} if terminal_call_ids is None else terminal_call_ids
+    if not hasattr(terminals, "get") or not hasattr(terminals, "keys"):
+        raise TypeError(f"terminal_call_ids is {type(terminals).__name__}: a mapping from rollout id to call id is needed")
+    rollouts = group_by_rollout(_records(entries, threads))
+    unknown = [rollout_id for rollout_id in terminals if rollout_id not in rollouts]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:_NAMED])) + (", ..." if len(unknown) > _NAMED else "")
+        message = f"terminal_call_ids names rollouts that have no record: {shown} ({len(unknown):,} of {len(terminals):,})"
+        warnings.warn(message, stacklevel=2)
+    return _built(rollouts, terminals, threads)
+
+
+def _records(entries: Any, threads: int | None) -> list[TokenEntry]:
+    if isinstance(entries, str | os.PathLike):
+        return read_jsonl(entries, threads=threads)
+    given = list(several(entries))
+    if given and all(isinstance(each, str | os.PathLike) for each in given):
+        return read_jsonl(given, threads=threads)
+    for position, each in enumerate(given):
+        if not isinstance(each, TokenEntry):
+            raise TypeError(f"entries[{position}] is {type(each).__name__}: a TokenEntry is needed, or paths alone")
+    return given
+
+
+def _built(
+    rollouts: dict[str, list[TokenEntry]], terminals: Mapping[str, str], threads: int | None
+) -> Iterator[ChainBuild]:
+    before: tuple[list[_Begun], Callable[[], list[str]]] | None = None
+    for window in _windows(rollouts, terminals):
+        asked = [ids for _, sequences in window for ids in sequences]
+        if threads == 1:
+            digests = partial(compute_digests, asked, threads=1)
+        else:
+            digests = PendingDigests(asked, threads=None if threads is None else threads - 1).result
+        # While they are computed, the window before is finished and the next one begun.
+        if before is not None:
+            yield from _finished(*before)
+        before = window, digests
+    if before is not None:
+        yield from _finished(*before)
+
+
+def _windows(rollouts: dict[str, list[TokenEntry]], terminals: Mapping[str, str]) -> Iterator[list[_Begun]]:
+    """Rollouts that are linked up to the digests that they ask for."""
+    window: list[_Begun] = []
+    weight = 0
+    for rollout_id, entries in rollouts.items():
+        work = building(entries, terminals.get(rollout_id), threads=1)
+        asked = next(work)
+        window.append((work, asked))
+        weight += sum(map(len, asked)) + _ROLLOUT
+        if weight >= _WINDOW:
+            yield window
+            window, weight = [], 0
+    if window:
+        yield window
+
+
+def _finished(window: list[_Begun], digests: Callable[[], list[str]]) -> Iterator[ChainBuild]:
+    found = digests()
+    start = 0
+    for work, asked in window:
+        yield answered(work, found[start : start + len(asked)])
+        start += len(asked)
