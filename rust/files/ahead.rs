@@ -467,3 +467,156 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds the lock; a thread that did before is no reason to give up.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// How long a line is; one that starts with `!` panics.
+    fn length(line: &[u8]) -> usize {
+        assert!(!line.starts_with(b"!"), "planted");
+        line.len()
+    }
+
+    fn texts(sources: usize, lines: usize) -> Vec<Vec<u8>> {
+        let line = |source: usize, i: usize| format!("{source} {}\n", "x".repeat((source * 31 + i * 7) % 3000));
+        (0..sources).map(|source| (0..lines).map(|i| line(source, i)).collect::<String>().into_bytes()).collect()
+    }
+
+    fn memory(texts: &[Vec<u8>]) -> Vec<Origin> {
+        texts.iter().map(|text| Origin::Memory(Text::new(text.clone()))).collect()
+    }
+
+    /// Where each line was found, and what in it; given lines come from `give`.
+    fn all(
+        ahead: &Ahead<usize, &'static str>,
+        give: &mut dyn FnMut(usize, u64) -> Option<Vec<u8>>,
+    ) -> Vec<(usize, u64, usize)> {
+        let mut found = Vec::new();
+        loop {
+            match ahead.take(&mut || true) {
+                Taken::Lines(at, _, lines) => found.extend(lines.iter().map(|(line, size)| (at, line.number, *size))),
+                Taken::Wanted(at, so_far) => match give(at, so_far.number) {
+                    Some(line) => ahead.give(Text::new(line)),
+                    None => ahead.end(Some("failure")),
+                },
+                Taken::Failed(_) => found.push((usize::MAX, 0, 0)),
+                Taken::End => return found,
+                Taken::Interrupted | Taken::Broken | Taken::Forked => panic!("nobody did that"),
+            }
+        }
+    }
+
+    fn expected(texts: &[Vec<u8>]) -> Vec<(usize, u64, usize)> {
+        let lines = |text: &[u8]| text.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::len).collect::<Vec<_>>();
+        let numbered = |(at, text): (usize, &Vec<u8>)| {
+            lines(text).into_iter().zip(1..).map(move |(size, number)| (at, number, size)).collect::<Vec<_>>()
+        };
+        texts.iter().enumerate().flat_map(numbered).collect()
+    }
+
+    #[test]
+    fn any_number_of_threads_gives_the_lines_in_order() {
+        let texts = texts(40, 120);
+        let want = expected(&texts);
+        for threads in [1, 2, 3, 8] {
+            let ahead = Ahead::new(memory(&texts), threads, length);
+            assert!(all(&ahead, &mut |_, _| unreachable!()) == want, "{threads} threads");
+            assert_eq!(lock(&ahead.workers).started.is_empty(), threads == 1);
+        }
+    }
+
+    #[test]
+    fn where_no_thread_can_be_started_the_taker_does_it_all() {
+        // No system has room for such a stack.
+        let huge = || Builder::new().stack_size(usize::MAX / 2);
+        let texts = texts(10, 200);
+        let ahead = Ahead::with(memory(&texts), 4, length, huge);
+        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        let workers = lock(&ahead.workers);
+        assert_eq!((workers.started.len(), workers.most), (0, 0));
+    }
+
+    #[test]
+    fn small_work_starts_no_thread() {
+        let texts = texts(3, 10);
+        let ahead = Ahead::new(memory(&texts), 8, length);
+        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        assert!(lock(&ahead.workers).started.is_empty());
+    }
+
+    #[test]
+    fn given_lines_stand_between_those_that_are_read() {
+        let mut texts = texts(5, 100);
+        texts[2] = b"given\n".repeat(50_000);
+        for threads in [1, 2, 5] {
+            let mut sources = memory(&texts);
+            sources[2] = Origin::Given;
+            let ahead = Ahead::new(sources, threads, length);
+            let mut give = |at, number| {
+                assert_eq!(at, 2);
+                (number < 50_000).then(|| b"given\n".to_vec())
+            };
+            let mut want = expected(&texts);
+            let behind = want.iter().position(|line| line.0 == 3).unwrap();
+            want.insert(behind, (usize::MAX, 0, 0));
+            assert!(all(&ahead, &mut give) == want, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_ahead_than_is_said() {
+        static SCANNED: AtomicUsize = AtomicUsize::new(0);
+        fn count(line: &[u8]) {
+            SCANNED.fetch_add(line.len(), Ordering::Relaxed);
+        }
+        let text = vec![b"x".repeat(999), b"\n".to_vec()].concat().repeat(64_000);
+        let threads = 3;
+        let ahead: Ahead<(), ()> = Ahead::new(vec![Origin::Memory(Text::new(text))], threads, count);
+        for _ in 0..8 {
+            assert!(matches!(ahead.take(&mut || true), Taken::Lines(..)));
+        }
+        // Time to read all of it, if they did.
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(SCANNED.load(Ordering::Relaxed) <= threads * AHEAD + (8 + threads) * 2 * CHUNK);
+    }
+
+    #[test]
+    fn a_reader_that_is_closed_or_dropped_at_any_moment_ends() {
+        let texts = texts(20, 300);
+        for moment in 0..30 {
+            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), 4, length);
+            for _ in 0..moment {
+                assert!(matches!(ahead.take(&mut || true), Taken::Lines(..)));
+            }
+            if moment % 2 == 0 {
+                ahead.close();
+                assert!(matches!(ahead.take(&mut || true), Taken::End));
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_any_thread_is_reported() {
+        let mut texts = texts(20, 300);
+        texts[7].extend_from_slice(b"!\n");
+        for threads in [1, 3] {
+            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), threads, length);
+            let mut taken = ahead.take(&mut || true);
+            while let Taken::Lines(..) = taken {
+                taken = ahead.take(&mut || true);
+            }
+            assert!(matches!(taken, Taken::Broken));
+        }
+    }
+
+    #[test]
+    fn a_poll_that_says_no_interrupts_and_costs_nothing() {
+        let texts = texts(4, 300);
+        let ahead: Ahead<usize, &'static str> = Ahead::new(memory(&texts), 2, length);
+        assert!(matches!(ahead.take(&mut || false), Taken::Interrupted));
+        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+    }
+}

@@ -175,3 +175,136 @@ fn read_chunk(input: &mut impl Read, text: &mut Vec<u8>) -> io::Result<usize> {
 fn stamp(found: &Metadata) -> Stamp {
     (found.len(), found.modified().ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file of its own for a test, which takes it away.
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str, content: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("tokenrecords-{}-{name}", std::process::id()));
+            fs::write(&path, content).unwrap();
+            Self(path)
+        }
+
+        fn open(&self) -> Reader {
+            Reader::open(&self.0, &Buffers::new(4)).unwrap()
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            fs::remove_file(&self.0).unwrap();
+        }
+    }
+
+    /// The text of all blocks, and how they end.
+    fn rest(reader: &mut Reader) -> (Vec<u8>, Ended) {
+        let mut whole = Vec::new();
+        loop {
+            match reader.next(&AtomicBool::new(false)) {
+                Ok((text, _)) => whole.extend_from_slice(text.as_ref()),
+                Err(ended) => return (whole, ended),
+            }
+        }
+    }
+
+    fn lines(count: usize) -> Vec<u8> {
+        (0..count).flat_map(|i| format!("{i}{}\n", "x".repeat(i % 997)).into_bytes()).collect()
+    }
+
+    #[test]
+    fn blocks_are_whole_lines_of_about_a_chunk() {
+        let text = lines(3000);
+        let file = Temporary::new("blocks", &text);
+        let mut reader = file.open();
+        let mut whole = Vec::new();
+        let mut blocks = 0;
+        while let Ok((block, lines)) = reader.next(&AtomicBool::new(false)) {
+            assert!(block.as_ref().ends_with(b"\n") && block.as_ref().len() < 2 * CHUNK);
+            assert_eq!(lines.len(), block.as_ref().iter().filter(|&&byte| byte == b'\n').count());
+            assert_eq!(lines[0].offset, whole.len() as u64);
+            whole.extend_from_slice(block.as_ref());
+            blocks += 1;
+        }
+        assert!(whole == text && blocks > 5);
+        assert_eq!(rest(&mut reader), (Vec::new(), Ended::Whole));
+    }
+
+    #[test]
+    fn a_line_longer_than_many_chunks_is_one_block() {
+        let text = [vec![b'x'; 5 * CHUNK], b"\nshort\nlast".to_vec()].concat();
+        let file = Temporary::new("long", &text);
+        assert_eq!(rest(&mut file.open()), (text.clone(), Ended::Whole));
+        let mut memory = Reader::over(Text::new(text.clone()), &Buffers::new(4));
+        assert_eq!(rest(&mut memory), (text, Ended::Whole));
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_left_to_others() {
+        let buffers = Buffers::new(1);
+        assert!(Reader::open(&std::env::temp_dir(), &buffers).is_none());
+        assert!(Reader::open(Path::new("/nowhere/at/all"), &buffers).is_none());
+    }
+
+    #[test]
+    fn compressed_text_is_read_up_to_where_it_is_damaged() {
+        let text = lines(3000);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        for (name, packed) in [("a.gz", gzip.finish().unwrap()), ("a.zst", zstd::encode_all(&text[..], 1).unwrap())] {
+            let twice = Temporary::new(name, &packed.repeat(2));
+            assert_eq!(rest(&mut twice.open()), (text.repeat(2), Ended::Whole));
+            let cut = Temporary::new(&format!("cut-{name}"), &packed[..packed.len() / 2]);
+            let (found, ended) = rest(&mut cut.open());
+            assert!(!found.is_empty() && found.ends_with(b"\n") && text.starts_with(&found));
+            let number = found.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            assert_eq!(ended, Ended::Unsure(Cutter { number, offset: found.len() as u64 }));
+            let other = Temporary::new(&format!("other-{name}"), &text);
+            assert_eq!(rest(&mut other.open()), (Vec::new(), Ended::Unsure(Cutter::default())));
+        }
+    }
+
+    #[test]
+    fn a_tail_that_a_writer_mends_while_it_is_read_is_read_again() {
+        let first = [vec![b'a'; CHUNK - 100], b"\n".to_vec()].concat();
+        // More than the first chunk holds: its beginning is read before, its end after the writer was there.
+        let torn = vec![b'b'; 300];
+        let file = Temporary::new("mended", &[&first[..], &torn].concat());
+        let mut reader = file.open();
+        let (block, _) = reader.next(&AtomicBool::new(false)).unwrap();
+        assert_eq!(block.as_ref(), first);
+        assert!(!reader.carry.is_empty());
+        let mended = [vec![b'c'; 500], b"\nd\n".to_vec()].concat();
+        fs::write(&file.0, [&first[..], &mended].concat()).unwrap();
+        let (block, lines) = reader.next(&AtomicBool::new(false)).unwrap();
+        assert_eq!(block.as_ref(), mended);
+        assert_eq!(lines.iter().map(|line| (line.number, line.is_last)).collect::<Vec<_>>(), [(2, false), (3, false)]);
+        assert_eq!(rest(&mut reader), (Vec::new(), Ended::Whole));
+    }
+
+    #[test]
+    fn a_file_that_grows_is_read_on_from_where_the_reading_stands() {
+        let text = lines(1000);
+        let file = Temporary::new("grows", &text);
+        let mut reader = file.open();
+        let (block, _) = reader.next(&AtomicBool::new(false)).unwrap();
+        fs::OpenOptions::new().append(true).open(&file.0).unwrap().write_all(b"more\n").unwrap();
+        let (found, ended) = rest(&mut reader);
+        assert!([block.as_ref(), &found].concat() == [&text[..], b"more\n"].concat());
+        assert_eq!(ended, Ended::Whole);
+    }
+
+    #[test]
+    fn a_stop_ends_even_a_long_line() {
+        let file = Temporary::new("stop", &vec![b'x'; 3 * CHUNK]);
+        assert!(file.open().next(&AtomicBool::new(true)).is_err());
+    }
+}

@@ -20,16 +20,15 @@ from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
 from tokenrecords.entry.entries import group_by_rollout
+from tokenrecords.entry.model import TokenEntry, origin
 from tokenrecords.files.durable import append_lines, write_whole
-from tokenrecords.files.jsonl import read_jsonl, scan_jsonl
+from tokenrecords.files.jsonl import JsonlReader, RecordError, read_jsonl, scan_jsonl
 from tokenrecords.files.sources import record_files
 from tokenrecords.verification.findings import Finding, Report
 from tokenrecords.verification.verify import verify as verify_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Sized
-
-    from tokenrecords.entry.model import TokenEntry
+    from collections.abc import Iterable, Iterator, Sequence, Sized
 
 app = typer.Typer(
     add_completion=False,
@@ -165,11 +164,12 @@ def verify(
     files = _files(paths)
     started = time.perf_counter()
     reports = []
-    with _progress() as progress:
-        task = progress.add_task("verify", total=sum(file.stat().st_size for file in files))
-        for file in files:
-            reports.append(_verify_file(file, vocab_size))
-            progress.advance(task, file.stat().st_size)
+    sizes = {str(file): file.stat().st_size for file in files}
+    with _progress() as progress, scan_jsonl(files, on_error="skip") as reader:
+        task = progress.add_task("verify", total=sum(sizes[str(file)] for file in files))
+        for path, found in _by_file(reader):
+            reports.append(_verify_file(found, vocab_size))
+            progress.advance(task, sizes[path])
     report = Report.merged(reports)
     if as_json:
         typer.echo(json.dumps(_as_json(report)))
@@ -189,10 +189,39 @@ def _files(paths: Iterable[Path]) -> list[Path]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _verify_file(file: Path, vocab_size: int | None) -> Report:
-    with scan_jsonl(file, on_error="skip") as reader:
-        report = verify_entries(reader, vocab_size=vocab_size)
-    lines = [Finding("unreadable_line", bad.reason, path=bad.path, line=bad.line) for bad in reader.errors]
+def _by_file(reader: JsonlReader) -> Iterator[tuple[str, list[TokenEntry | RecordError]]]:
+    """The records and errors of each file that has some; all files are read by one reader, which reads ahead."""
+    held: list[TokenEntry | RecordError] = []
+    last = ("", 0)
+    for place, found in _in_order(reader):
+        # A file that was named twice starts again.
+        if held and (place[0] != last[0] or place[1] <= last[1]):
+            yield last[0], held
+            held = []
+        last = place
+        held.append(found)
+    if held:
+        yield last[0], held
+
+
+def _in_order(reader: JsonlReader) -> Iterator[tuple[tuple[str, int], TokenEntry | RecordError]]:
+    """The records and errors, each with its file and line."""
+    reported = 0
+    for entry in reader:
+        yield from _placed(reader.errors[reported:])
+        reported = len(reader.errors)
+        yield origin(entry) or ("", 0), entry
+    yield from _placed(reader.errors[reported:])
+
+
+def _placed(errors: Iterable[RecordError]) -> Iterator[tuple[tuple[str, int], RecordError]]:
+    return (((error.path, error.line), error) for error in errors)
+
+
+def _verify_file(found: list[TokenEntry | RecordError], vocab_size: int | None) -> Report:
+    report = verify_entries((entry for entry in found if isinstance(entry, TokenEntry)), vocab_size=vocab_size)
+    bad = (error for error in found if isinstance(error, RecordError))
+    lines = [Finding("unreadable_line", error.reason, path=error.path, line=error.line) for error in bad]
     return dataclasses.replace(report, findings=[*lines, *report.findings])
 
 

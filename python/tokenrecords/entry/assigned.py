@@ -57,9 +57,7 @@ _VALIDATED: Final[Mapping[str, tuple[type, ...]]] = {
 def wrong_types(entry: BaseModel) -> dict[str, Any]:
     """The fields whose values are of a wrong type or missing, with those values."""
     return {
-        name: value
-        for name, types in _TYPES.items()
-        if not isinstance(value := getattr(entry, name, _MISSING), types)
+        name: value for name, types in _TYPES.items() if not isinstance(value := getattr(entry, name, _MISSING), types)
     }
 
 

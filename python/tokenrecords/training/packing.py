@@ -155,8 +155,8 @@ def pack_chains(
             there): "once", in the first of them, or in "each".
 
     Raises:
-        TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, one of `chains` not a chain, or a chain's
-            ids are not integers, its mask not one, or its log-probs not real numbers.
+        TypeError: `dtype` is not an integer dtype, `max_tokens` not an integer, one of `chains` not a chain, or the ids
+            of a chain are not integers, its mask not one, or its log-probs not real numbers.
         ValueError: A chain is too long, its arrays are not one-dimensional and of one length, an id does not fit
             `dtype`, `max_tokens` is below 1, `too_long` or `shared` is unknown, or there are more tokens than int32
             offsets can count.
@@ -215,7 +215,7 @@ def _checked(place: int, chain: Chain) -> Chain:
                 raise fault.error(f"chains[{place}].{name}") from None
         if len(value) != len(chain):
             raise ValueError(
-                f"chains[{place}].{name} has {len(value)} values: {len(chain)} are needed, one for each of its token ids"
+                f"chains[{place}].{name} has {len(value)} values: {len(chain)} are needed, one for each token id"
             )
     return dataclasses.replace(chain, **judged) if judged else chain
 

@@ -70,12 +70,16 @@ def build_rollouts(
     compute_digests([], threads=threads)  # says what is wrong with it now
     terminals = {} if terminal_call_ids is None else terminal_call_ids
     if not hasattr(terminals, "get") or not hasattr(terminals, "keys"):
-        raise TypeError(f"terminal_call_ids is {type(terminals).__name__}: a mapping from rollout id to call id is needed")
+        raise TypeError(
+            f"terminal_call_ids is {type(terminals).__name__}: a mapping from rollout id to call id is needed"
+        )
     rollouts = group_by_rollout(_records(entries, threads))
     unknown = [rollout_id for rollout_id in terminals if rollout_id not in rollouts]
     if unknown:
         shown = ", ".join(map(repr, unknown[:_NAMED])) + (", ..." if len(unknown) > _NAMED else "")
-        message = f"terminal_call_ids names rollouts that have no record: {shown} ({len(unknown):,} of {len(terminals):,})"
+        message = (
+            f"terminal_call_ids names rollouts that have no record: {shown} ({len(unknown):,} of {len(terminals):,})"
+        )
         warnings.warn(message, stacklevel=2)
     return _built(rollouts, terminals, threads)
 
@@ -83,7 +87,7 @@ def build_rollouts(
 def _records(entries: Any, threads: int | None) -> list[TokenEntry]:
     if isinstance(entries, str | os.PathLike):
         return read_jsonl(entries, threads=threads)
-    given = list(several(entries))
+    given: list[Any] = list(several(entries))
     if given and all(isinstance(each, str | os.PathLike) for each in given):
         return read_jsonl(given, threads=threads)
     for position, each in enumerate(given):
@@ -98,9 +102,8 @@ def _built(
     before: tuple[list[_Begun], Callable[[], list[str]]] | None = None
     for window in _windows(rollouts, terminals):
         asked = [ids for _, sequences in window for ids in sequences]
-        if threads == 1:
-            digests = partial(compute_digests, asked, threads=1)
-        else:
+        digests: Callable[[], list[str]] = partial(compute_digests, asked, threads=1)
+        if threads != 1:
             digests = PendingDigests(asked, threads=None if threads is None else threads - 1).result
         # While they are computed, the window before is finished and the next one begun.
         if before is not None:
