@@ -572,7 +572,7 @@ mod tests {
         fn count(line: &[u8]) {
             SCANNED.fetch_add(line.len(), Ordering::Relaxed);
         }
-        let text = vec![b"x".repeat(999), b"\n".to_vec()].concat().repeat(64_000);
+        let text = [b"x".repeat(999), b"\n".to_vec()].concat().repeat(64_000);
         let threads = 3;
         let ahead: Ahead<(), ()> = Ahead::new(vec![Origin::Memory(Text::new(text))], threads, count);
         for _ in 0..8 {

@@ -229,7 +229,7 @@ mod tests {
         let mut blocks = 0;
         while let Ok((block, lines)) = reader.next(&AtomicBool::new(false)) {
             assert!(block.as_ref().ends_with(b"\n") && block.as_ref().len() < 2 * CHUNK);
-            assert_eq!(lines.len(), block.as_ref().iter().filter(|&&byte| byte == b'\n').count());
+            assert_eq!(lines.len(), memchr::memchr_iter(b'\n', block.as_ref()).count());
             assert_eq!(lines[0].offset, whole.len() as u64);
             whole.extend_from_slice(block.as_ref());
             blocks += 1;
@@ -265,7 +265,7 @@ mod tests {
             let cut = Temporary::new(&format!("cut-{name}"), &packed[..packed.len() / 2]);
             let (found, ended) = rest(&mut cut.open());
             assert!(!found.is_empty() && found.ends_with(b"\n") && text.starts_with(&found));
-            let number = found.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            let number = memchr::memchr_iter(b'\n', &found).count() as u64;
             assert_eq!(ended, Ended::Unsure(Cutter { number, offset: found.len() as u64 }));
             let other = Temporary::new(&format!("other-{name}"), &text);
             assert_eq!(rest(&mut other.open()), (Vec::new(), Ended::Unsure(Cutter::default())));

@@ -42,9 +42,9 @@ impl PendingDigests {
         // One is left to who goes on meanwhile.
         let threads = if threads.is_none() { (count - 1).max(1) } else { count };
         let sequences = sequences
-            .iter()
+            .into_iter()
             .enumerate()
-            .map(|(place, ids)| item(Tokens::new(Name::Sequence(place), ids)?))
+            .map(|(place, ids)| item(Tokens::new(Name::Sequence(place), &ids)?))
             .collect::<PyResult<_>>()?;
         let sequences: Arc<Vec<Item>> = Arc::new(sequences);
         let abandoned = Arc::new(AtomicBool::new(false));
@@ -93,9 +93,9 @@ impl Drop for PendingDigests {
 /// What the other thread found, None where it ended without a word.
 fn wait(py: Python<'_>, mut receiver: Receiver<Outcome>) -> PyResult<Option<Outcome>> {
     loop {
-        let received;
-        (received, receiver) = py.detach(move || (receiver.recv_timeout(POLL), receiver));
-        match received {
+        let outcome;
+        (outcome, receiver) = py.detach(move || (receiver.recv_timeout(POLL), receiver));
+        match outcome {
             Ok(outcome) => return Ok(Some(outcome)),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => return Ok(None),

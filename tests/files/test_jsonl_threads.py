@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support.factories import THREE, line, make_entry, raw
 from support.twin import exact
 from support.watch import open_files, scanning_threads
 from tokenrecords import JsonlReader, RecordError, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.entry.model import origin
 
-if TYPE_CHECKING:
-    from pathlib import Path
+zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+INTERRUPTS = Path(__file__).parent.parent / "support" / "interrupts.py"
+
+
+def large(count: int = 600) -> bytes:
+    """Lines of 2 kB, enough that threads are worth their start."""
+    return b"".join(line(model_call_id=str(i), model="x" * 2_000) for i in range(count))
+
+
+LARGE = large()
 
 
 def test_any_number_of_threads_gives_the_same() -> None:
@@ -23,19 +38,63 @@ def test_any_number_of_threads_gives_the_same() -> None:
         for i in range(200)
     )
     data += raw(prompt_token_ids='["7"]')
-    one, *others = ([exact(found) for found in read_jsonl(data, threads=threads)] for threads in (1, 2, 8))
+    one, *others = ([exact(found) for found in read_jsonl(data, threads=threads)] for threads in (1, 2, 8, None))
     assert len(one) == 201
-    assert others == [one, one]
+    assert others == [one] * 3
+
+
+ENDINGS = ("", ".gz", ".zst")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_directories_are_read_alike_by_any_number_of_threads(tmp_path_factory: Any, data: st.DataObject) -> None:
+    directory = tmp_path_factory.mktemp("rollouts")
+    kinds = st.sampled_from(["record", "long", "huge", "bad", "blank", "odd"])
+    for number, (ending, lines, cut) in enumerate(
+        data.draw(
+            st.lists(st.tuples(st.sampled_from(ENDINGS), st.lists(kinds, max_size=12), st.booleans()), max_size=8)
+        )
+    ):
+        text = b"".join(
+            {
+                "record": line(model_call_id=f"{number}-{i}"),
+                "long": line(model_call_id=f"{number}-{i}", prompt_token_ids=list(range(9_000))),
+                "huge": line(model_call_id=f"{number}-{i}", prompt_token_ids=list(range(90_000))),
+                "bad": b"{bad\n",
+                "blank": b" \t\r\n",
+                "odd": raw(model_call_id=f'"{number}-{i}"', prompt_token_ids='["7"]'),
+            }[kind]
+            for i, kind in enumerate(lines)
+        )
+        packed = {"": bytes, ".gz": gzip.compress, ".zst": zstd.compress}[ending](text[:-1] if cut else text)
+        # Half of a compressed file is damaged, half of a plain one ends within a line.
+        (directory / f"{number}.tokens.jsonl{ending}").write_bytes(
+            packed[: len(packed) // 2] if cut and lines else packed
+        )
+    if not any(directory.iterdir()):
+        return
+    read: list[Any] = []
+    for threads in (1, 2, 5):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            reader = scan_jsonl(directory, on_error="skip", threads=threads)
+            entries = [(exact(entry), origin(entry)) for entry in reader]
+        errors = [(error.path, error.line, error.offset, error.reason) for error in reader.errors]
+        read.append((entries, errors, [str(warning.message) for warning in caught]))
+    assert read[1:] == read[:1] * 2
+    assert not scanning_threads()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("way", ["close", "with", "end", "break"])
 def test_an_early_end_closes_the_file_and_ends_the_threads(path: Path, threads: int, way: str) -> None:
-    path.write_bytes(THREE * 20)
+    path.write_bytes(LARGE * 10)
     reader: JsonlReader | None = scan_jsonl(path, threads=threads)
     assert reader is not None
-    assert next(reader).model_call_id == "a"
+    assert [next(reader).model_call_id for _ in range(300)] == list(map(str, range(300)))
     assert len(open_files(path)) == 1
+    assert bool(scanning_threads()) is (threads > 1)
     if way == "close":
         reader.close()
         reader.close()
@@ -45,7 +104,7 @@ def test_an_early_end_closes_the_file_and_ends_the_threads(path: Path, threads: 
             assert same is reader
         assert list(reader) == []
     elif way == "end":
-        assert len(list(reader)) == 59
+        assert len(list(reader)) == 5_700
     else:
         reader = None
     assert open_files(path) == []
@@ -54,12 +113,102 @@ def test_an_early_end_closes_the_file_and_ends_the_threads(path: Path, threads: 
 
 @pytest.mark.parametrize("threads", [1, 8])
 def test_an_error_closes_the_file_and_ends_the_threads(path: Path, threads: int) -> None:
-    path.write_bytes(line() + b"bad\n" + THREE)
+    path.write_bytes(LARGE + b"bad\n" + LARGE)
     with pytest.raises(RecordError) as info:
         read_jsonl(path, threads=threads)
-    assert info.value.line == 2  # it is held while the file is looked for
+    assert info.value.line == 601  # it is held while the file is looked for
     assert open_files(path) == []
     assert not scanning_threads()
+
+
+def test_a_function_that_raises_ends_the_threads(path: Path) -> None:
+    path.write_bytes(LARGE + b"bad\n" + LARGE)
+
+    def refuse(error: RecordError) -> None:
+        assert scanning_threads()
+        raise KeyError(error.line)
+
+    reader = scan_jsonl(path, on_error=refuse, threads=2)
+    with pytest.raises(KeyError, match="601"):
+        list(reader)
+    assert list(reader) == []
+    assert not scanning_threads()
+
+
+def test_small_files_start_no_thread(tmp_path: Path) -> None:
+    for i in range(40):
+        (tmp_path / f"{i}.tokens.jsonl").write_bytes(THREE)
+    with scan_jsonl(tmp_path, threads=8) as reader:
+        for _ in reader:
+            assert not scanning_threads()
+
+
+def test_an_open_file_is_read_by_one_thread_unless_more_are_asked_for(path: Path) -> None:
+    path.write_bytes(LARGE)
+    for threads, own in ((None, True), (1, True), (2, False)):
+        with path.open("rb") as file, scan_jsonl(file, threads=threads) as reader:
+            assert [next(reader).model_call_id for _ in range(500)] == list(map(str, range(500)))
+            assert bool(scanning_threads()) is not own
+            # Ahead may be a line for each thread, and one more.
+            ahead = LARGE[: file.tell()].count(b"\n") - 500
+            assert 0 <= ahead <= (0 if own else 3)
+
+
+FORK = """
+import os, sys, tokenrecords
+path, start = sys.argv[1:]
+reader = tokenrecords.scan_jsonl(path, threads=2)
+other = tokenrecords.scan_jsonl(path, threads=2)
+for _ in range(300 if start == "begun" else 0):
+    next(reader)
+child = os.fork()
+if child == 0:
+    try:
+        left = len(list(reader))
+    except RuntimeError as error:
+        print(error, flush=True)
+    else:
+        print(left, flush=True)
+    del reader
+    print(len(list(other)), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(len(list(reader)))
+"""
+
+
+def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(path: Path) -> None:
+    path.write_bytes(LARGE)
+    refused = "the reader's threads are in another process: open the files again after a fork"
+    for start, child, parent in (("begun", refused, 300), ("new", "600", 600)):
+        command = [sys.executable, "-c", FORK, str(path), start]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout.splitlines() == [child, "600", str(parent)]
+
+
+EXIT = """
+import sys, tokenrecords
+reader = tokenrecords.scan_jsonl(sys.argv[1], threads=4)
+builds = tokenrecords.build_rollouts(sys.argv[1], threads=2)
+next(reader), next(builds)
+print("end")
+"""
+
+
+def test_a_program_may_end_with_readers_at_work(path: Path) -> None:
+    path.write_bytes(LARGE * 4)
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT, str(path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (done.stdout, done.stderr) == ("end\n", "")
+
+
+def test_interrupts_at_any_moment_neither_hang_nor_leave_a_thread(path: Path) -> None:
+    path.write_bytes(LARGE * 2)
+    command = [sys.executable, str(INTERRUPTS), str(path), "40"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("40 interrupts")
 
 
 def test_a_reader_that_was_never_read_opens_nothing(path: Path) -> None:
@@ -139,10 +288,3 @@ def test_no_python_object_for_an_id() -> None:
     assert len(found.prompt_token_ids) == ids
     assert peak - len(data) < 8 * ids
     assert kept < 5 * ids
-
-
-def test_one_thread_is_the_own_one() -> None:
-    for threads, own in ((1, True), (2, False)):
-        with scan_jsonl(THREE, threads=threads) as reader:
-            next(reader)
-            assert (scanning_threads() == []) is own

@@ -217,13 +217,20 @@ def test_what_is_not_compressed(path: Path, ending: str, data: bytes) -> None:
     assert (info.value.line, info.value.offset) == (1, 0)
 
 
-def test_without_its_extra_zstd_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zstd_is_read_without_its_extra_and_written_with_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path.with_name(path.name + ".zst")
     path.write_bytes(zstd.compress(THREE))
+    packed = zstd.compress(many(300))
+    damaged = path.with_name("damaged.zst")
+    damaged.write_bytes(packed[: len(packed) // 2])
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tokenrecords\[zstd\]'"):
-        read_jsonl(path)
+    assert call_ids(read_jsonl(path)) == ["a", "b", "c"]
+    needed = r"pip install 'tokenrecords\[zstd\]'"
+    with pytest.raises(ModuleNotFoundError, match=needed):
+        write_jsonl(path, [])
+    with pytest.raises(RecordError, match=f"the compressed data are damaged: zstd files need an extra: {needed}"):
+        read_jsonl(damaged)
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])

@@ -124,7 +124,8 @@ class Feed:
             if place != self._at:
                 self._begin(place, offset)
             return _read_line(self._stream)
-        except (EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc] # may be absent
+        # Where Python lacks zstd, such a file comes here because it is damaged.
+        except (ModuleNotFoundError, EOFError, gzip.BadGzipFile, zlib.error, *_zstd_errors()) as error:  # type: ignore[misc]
             reason = f"the compressed data are damaged: {error}"
             raise Damage(name, number + 1, offset, reason) from None
 
