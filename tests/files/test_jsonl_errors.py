@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.factories import THREE, call_ids, line
-from support.watch import scanning_threads
+from support.watch import threads_are
 from tokenrecords import RecordError, read_jsonl, scan_jsonl
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_a_function_that_raises_ends_the_reading(path: Path, threads: int) -> No
         list(reader)
     assert [error.line for error in reader.errors] == [3]
     assert list(reader) == []
-    assert not scanning_threads()
+    assert threads_are(there=False)
 
 
 def test_a_dtype_error_is_an_error_of_the_line() -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.factories import THREE, line, make_entry, raw
 from support.twin import exact
-from support.watch import open_files, scanning_threads
+from support.watch import open_files, threads_are
 from tokenrecords import JsonlReader, RecordError, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.entry.model import origin
 
@@ -83,7 +83,7 @@ def test_directories_are_read_alike_by_any_number_of_threads(tmp_path_factory: A
         errors = [(error.path, error.line, error.offset, error.reason) for error in reader.errors]
         read.append((entries, errors, [str(warning.message) for warning in caught]))
     assert read[1:] == read[:1] * 2
-    assert not scanning_threads()
+    assert threads_are(there=False)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -94,7 +94,7 @@ def test_an_early_end_closes_the_file_and_ends_the_threads(path: Path, threads: 
     assert reader is not None
     assert [next(reader).model_call_id for _ in range(300)] == list(map(str, range(300)))
     assert len(open_files(path)) == 1
-    assert bool(scanning_threads()) is (threads > 1)
+    assert threads_are(there=threads > 1)
     if way == "close":
         reader.close()
         reader.close()
@@ -108,7 +108,7 @@ def test_an_early_end_closes_the_file_and_ends_the_threads(path: Path, threads: 
     else:
         reader = None
     assert open_files(path) == []
-    assert not scanning_threads()
+    assert threads_are(there=False)
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -118,21 +118,21 @@ def test_an_error_closes_the_file_and_ends_the_threads(path: Path, threads: int)
         read_jsonl(path, threads=threads)
     assert info.value.line == 601  # it is held while the file is looked for
     assert open_files(path) == []
-    assert not scanning_threads()
+    assert threads_are(there=False)
 
 
 def test_a_function_that_raises_ends_the_threads(path: Path) -> None:
     path.write_bytes(LARGE + b"bad\n" + LARGE)
 
     def refuse(error: RecordError) -> None:
-        assert scanning_threads()
+        assert threads_are(there=True)
         raise KeyError(error.line)
 
     reader = scan_jsonl(path, on_error=refuse, threads=2)
     with pytest.raises(KeyError, match="601"):
         list(reader)
     assert list(reader) == []
-    assert not scanning_threads()
+    assert threads_are(there=False)
 
 
 def test_small_files_start_no_thread(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_small_files_start_no_thread(tmp_path: Path) -> None:
         (tmp_path / f"{i}.tokens.jsonl").write_bytes(THREE)
     with scan_jsonl(tmp_path, threads=8) as reader:
         for _ in reader:
-            assert not scanning_threads()
+            assert threads_are(there=False)
 
 
 def test_an_open_file_is_read_by_one_thread_unless_more_are_asked_for(path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_open_file_is_read_by_one_thread_unless_more_are_asked_for(path: Path
     for threads, own in ((None, True), (1, True), (2, False)):
         with path.open("rb") as file, scan_jsonl(file, threads=threads) as reader:
             assert [next(reader).model_call_id for _ in range(500)] == list(map(str, range(500)))
-            assert bool(scanning_threads()) is not own
+            assert threads_are(there=not own)
             # Ahead may be a line for each thread, and one more.
             ahead = LARGE[: file.tell()].count(b"\n") - 500
             assert 0 <= ahead <= (0 if own else 3)

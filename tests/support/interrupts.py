@@ -7,19 +7,19 @@ import random
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import tokenrecords
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from support.watch import threads, threads_are
 
-def tasks() -> int:
-    names = ((task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
-    return sum(name == "tokenrecords" for name in names)
+armed: list[bool] = []
 
 
 def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    if armed:
+        raise KeyboardInterrupt
 
 
 def read_open(path: str) -> list[tokenrecords.TokenEntry]:
@@ -45,23 +45,23 @@ def main(path: str, count: int, seed: int) -> None:
     while seen < count:
         place = rng.randrange(len(ways))
         faulthandler.dump_traceback_later(30, exit=True)
+        sent = time.perf_counter()
         try:
+            armed.append(True)
             signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, durations[place]))
-            sent = time.perf_counter()
-            ways[place]()
+            try:
+                ways[place]()
+            finally:
+                armed.clear()
         except KeyboardInterrupt:
             seen += 1
             longest = max(longest, time.perf_counter() - sent)
-        finally:
-            with suppress(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, 0)
+        armed.clear()
+        signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
         # The threads of a build are not waited for: they end within a block.
-        deadline = time.monotonic() + 5
-        while tasks() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        if tasks():
-            sys.exit(f"{tasks()} threads are left")
+        if not threads_are(there=False):
+            sys.exit(f"threads are left: {threads()}")
     sys.stdout.write(f"{seen} interrupts, the longest reading until one took {longest * 1e3:.0f} ms\n")
 
 

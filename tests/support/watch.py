@@ -12,18 +12,19 @@ def open_files(path: Path) -> list[str]:
     return [found for fd in fds.iterdir() if fd.is_symlink() and (found := str(fd.readlink())) == str(path)]
 
 
-def scanning_threads() -> set[str]:
-    """The ids of the threads that the extension started and keeps.
+def threads_are(*, there: bool) -> bool:
+    """True if the extension has threads, or has none, now or soon.
 
-    A thread that was joined may still be listed for a moment, so that a look must find it twice.
+    On a busy machine a thread that was started gets its name late, and one that was joined is listed for a while.
     """
-    seen = _threads()
-    if seen:
-        time.sleep(0.02)
-    return seen & _threads()
+    deadline = time.monotonic() + 10
+    while bool(threads()) is not there and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return bool(threads()) is there
 
 
-def _threads() -> set[str]:
+def threads() -> set[str]:
+    """The ids of the threads that the extension started and keeps."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # it ended meanwhile
