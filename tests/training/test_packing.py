@@ -116,7 +116,7 @@ def test_the_dtype_of_the_ids() -> None:
     ("options", "error", "message"),
     [
         ({"max_tokens": 0}, ValueError, "max_tokens is 0: it must be at least 1"),
-        ({"max_tokens": 1.5}, TypeError, "float"),
+        ({"max_tokens": 1.5}, TypeError, "^max_tokens is 1.5: an integer is needed, got float$"),
         ({"too_long": "cut"}, ValueError, "too_long is 'cut'"),
     ],
 )
@@ -134,7 +134,8 @@ def test_offsets_that_int32_can_not_count_are_refused(monkeypatch: pytest.Monkey
 
 def test_more_tokens_than_int32_counts_are_refused() -> None:
     # Ids that do not fit, so that nothing is packed where the number is not looked at.
-    huge = dataclasses.replace(chain(3), token_ids=np.broadcast_to(np.array([300], np.int32), (2**30,)))
+    arrays = {"token_ids": np.int32(300), "loss_mask": np.False_, "log_probs": np.float64(0)}
+    huge = dataclasses.replace(chain(3), **{name: np.broadcast_to(value, (2**30,)) for name, value in arrays.items()})
     with pytest.raises(ValueError, match=r"^2147483648 tokens are more than int32 offsets can count"):
         pack_chains([huge] * 2, dtype="uint8")
 
@@ -186,3 +187,90 @@ def test_what_is_no_chain() -> None:
             pack_chains([build.main, wrong])
     with pytest.raises(TypeError, match=r"^pad_id is None"):
         pack_chains([build.main]).padded(None)
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "error", "message"),
+    [
+        ("loss_mask", lambda mask: mask[:2], ValueError, "has 2 values: 4 are needed, one"),
+        (
+            "loss_mask",
+            lambda mask: np.append(mask, True),
+            ValueError,
+            "has 5 values: 4 are needed, one",
+        ),
+        ("log_probs", lambda values: values[1:], ValueError, "has 3 values: 4 are needed, one for each token id"),
+        (
+            "token_ids",
+            lambda ids: ids.reshape(2, 2),
+            ValueError,
+            r"is an array of shape \(2, 2\): one dimension",
+        ),
+        ("loss_mask", lambda mask: mask.reshape(4, 1), ValueError, r"is an array of shape \(4, 1\): one dimension is"),
+        (
+            "log_probs",
+            lambda values: values[None],
+            ValueError,
+            r"is an array of shape \(1, 4\): one dimension",
+        ),
+        ("token_ids", lambda ids: ids * 1.0, TypeError, "is an array of dtype float64: token ids must be integers"),
+        ("loss_mask", lambda mask: mask * 0.5, TypeError, "is an array of dtype float64: a mask must hold 0 and 1"),
+        ("loss_mask", lambda mask: mask + 1, ValueError, ".*: a mask must hold 0 and 1"),
+        (
+            "log_probs",
+            lambda values: values + 1j,
+            TypeError,
+            "is an array of dtype complex128: log-probs must be",
+        ),
+        ("log_probs", lambda values: values > 0, TypeError, "is an array of dtype bool: log-probs must be float"),
+        ("log_probs", lambda values: ["x"] * len(values), TypeError, ".*: log-probs must be numbers, got str"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"max_tokens": 9}, {"shared": "each"}])
+def test_arrays_of_a_chain_that_differ_are_refused(
+    field: str, change: Any, error: type[Exception], message: str, options: dict[str, Any]
+) -> None:
+    wrong = chain(4)
+    wrong = dataclasses.replace(wrong, **{field: change(getattr(wrong, field))})
+    place = "" if message.startswith(".*") else rf"^chains\[1\]\.{field} "
+    with pytest.raises(error, match=place + message) as caught:
+        pack_chains([chain(3), wrong], **options)
+    assert f"chains[1].{field}" in str(caught.value)
+
+
+def test_arrays_of_other_holders_and_dtypes_are_taken() -> None:
+    one = chain(4)
+    other = dataclasses.replace(
+        one,
+        token_ids=one.token_ids.astype(">u8")[::1],
+        loss_mask=one.loss_mask.astype(int).tolist(),
+        log_probs=one.log_probs.astype(np.float16),
+    )
+    ours, theirs = pack_chains([other]), pack_chains([one])
+    for name in ("input_ids", "loss_mask", "log_probs"):
+        a, b = getattr(ours, name), getattr(theirs, name)
+        assert (a.dtype, a.tolist()) == (b.dtype, b.tolist())
+
+
+def test_any_room_is_room() -> None:
+    for room in (2**31, 2**63, 2**200, np.uint64(2**63)):
+        batch = pack_chains([chain(3), chain(5, "s")], max_tokens=room)
+        assert lengths(batch) == [[5, 3]]
+
+
+@pytest.mark.parametrize("name", ["pad_id", "length", "multiple_of"])
+def test_what_is_no_integer_is_named(name: str) -> None:
+    batch = pack_chains([chain(3)])
+    for value, kind in ((1.5, "float"), ("1", "str"), (np.float64(1), "float64")):
+        with pytest.raises(TypeError, match=rf"^{name} is .*: an integer is needed, got {kind}$"):
+            batch.padded(**{"pad_id": 0, name: value})
+    assert batch.padded(np.int64(7), length=np.uint8(4)).input_ids.tolist() == [[0, 1, 2, 7]]
+
+
+def test_a_chain_that_shares_calls_keeps_its_loss_once() -> None:
+    first = call("a", [1], [2])
+    build = build_chains([first, call("b", [1, 2, 3], [4], "a"), call("c", [1, 2, 5], [6], "a")])
+    once = pack_chains(build.chains)
+    each = pack_chains(build.chains, shared="each")
+    assert once.loss_mask.tolist() == [False, True, False, True, False, False, False, True]
+    assert each.loss_mask.tolist() == [False, True, False, True, False, True, False, True]

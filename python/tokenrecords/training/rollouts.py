@@ -77,10 +77,8 @@ def build_rollouts(
     unknown = [rollout_id for rollout_id in terminals if rollout_id not in rollouts]
     if unknown:
         shown = ", ".join(map(repr, unknown[:_NAMED])) + (", ..." if len(unknown) > _NAMED else "")
-        message = (
-            f"terminal_call_ids names rollouts that have no record: {shown} ({len(unknown):,} of {len(terminals):,})"
-        )
-        warnings.warn(message, stacklevel=2)
+        count = f"{len(unknown):,} of {len(terminals):,}"
+        warnings.warn(f"terminal_call_ids names rollouts without a record ({count}): {shown}", stacklevel=2)
     return _built(rollouts, terminals, threads)
 
 

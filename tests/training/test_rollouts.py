@@ -1,0 +1,158 @@
+"""The chains of many rollouts in one call."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.factories import as_arrays, call, conversation, make_entry
+from support.watch import threads_are
+from tokenrecords import RecordError, TokenEntry, build_chains, build_rollouts, group_by_rollout, write_jsonl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokenrecords import ChainBuild
+
+
+def rollout(rollout_id: str, turns: int = 3, *, deltas: bool = False) -> list[TokenEntry]:
+    return [entry.model_copy(update={"rollout_id": rollout_id}) for entry in conversation(turns, deltas=deltas)]
+
+
+def shown(build: ChainBuild) -> Any:
+    """All that a build holds, to compare."""
+    chains = [
+        (each.rollout_id, each.chain_id, each.call_ids, each.token_ids.tolist(), each.loss_mask.tolist(),
+         each.log_probs.tolist(), each.spans.tolist())
+        for each in build.chains
+    ]  # fmt: skip
+    return chains, build.main and build.main.chain_id, build.quarantined, build.notes, build.reasons
+
+
+def one_by_one(entries: list[TokenEntry], terminals: dict[str, str] | None = None) -> list[Any]:
+    groups = group_by_rollout(entries)
+    return [shown(build_chains(group, terminal_call_id=(terminals or {}).get(key))) for key, group in groups.items()]
+
+
+THREADS = pytest.mark.parametrize("threads", [1, 2, 5, None])
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_each_rollout_is_built_as_by_build_chains(data: st.DataObject) -> None:
+    entries: list[TokenEntry] = []
+    terminals: dict[str, str] = {}
+    for number in range(data.draw(st.integers(0, 6))):
+        calls = rollout(f"r{number}", data.draw(st.integers(1, 5)), deltas=data.draw(st.booleans()))
+        kind = data.draw(st.sampled_from(["sound", "wrong digest", "missing parent", "retry", "arrays"]))
+        if kind == "wrong digest":
+            calls[0].digest = "0" * 64
+        elif kind == "missing parent":
+            del calls[0]
+        elif kind == "retry":
+            calls.append(calls[-1].model_copy(update={"model_call_id": "again"}))
+        elif kind == "arrays":
+            calls = as_arrays(calls)
+        entries += calls
+        if data.draw(st.booleans()) and calls:
+            terminals[calls[0].rollout_id] = data.draw(st.sampled_from(["c0", "c1", "c2", "none"]))
+    entries = data.draw(st.permutations(entries))
+    want = one_by_one(entries, terminals)
+    for threads in (1, 2, 5):
+        assert [shown(build) for build in build_rollouts(entries, terminal_call_ids=terminals, threads=threads)] == want
+
+
+@THREADS
+def test_many_long_rollouts(threads: int | None) -> None:
+    rng = np.random.default_rng(1)
+    entries = []
+    for number in range(30):
+        ids = rng.integers(0, 150_000, 60_000, np.int32)
+        calls = [call("a", ids[:-9], ids[-9:]), call("b", np.append(ids, [1, 2]), ids[:5], "a")]
+        if number == 17:
+            calls[0].digest = calls[1].digest
+        entries += [each.model_copy(update={"rollout_id": f"r{number}"}) for each in calls]
+    builds = build_rollouts(iter(entries), threads=threads)
+    assert [shown(build) for build in builds] == one_by_one(entries)
+    assert threads_are(there=False)
+
+
+@THREADS
+def test_paths_are_read(tmp_path: Path, threads: int | None) -> None:
+    entries = rollout("b") + rollout("a", 5)
+    paths = [tmp_path / "1.tokens.jsonl", tmp_path / "2.tokens.jsonl.gz"]
+    for path, part in zip(paths, (entries[:4], entries[4:]), strict=True):
+        write_jsonl(path, part)
+    want = one_by_one(entries)
+    for source in (tmp_path, str(tmp_path), paths, iter(paths)):
+        assert [shown(build) for build in build_rollouts(source, threads=threads)] == want
+    with paths[0].open("ab") as file:
+        file.write(b"bad\n")
+    with pytest.raises(RecordError, match=r"1\.tokens\.jsonl:5: Invalid JSON"):
+        build_rollouts(tmp_path, threads=threads)
+    with pytest.raises(FileNotFoundError):
+        build_rollouts(tmp_path / "missing")
+
+
+def test_no_rollouts() -> None:
+    assert list(build_rollouts([])) == []
+    assert list(build_rollouts(iter(()), terminal_call_ids={}, threads=2)) == []
+
+
+def test_terminal_calls_of_rollouts_without_a_record_are_named_in_one_warning() -> None:
+    entries = rollout("r")
+    with pytest.warns(
+        UserWarning, match=r"^terminal_call_ids names rollouts without a record \(1 of 2\): 's'$"
+    ) as caught:
+        builds = build_rollouts(entries, terminal_call_ids={"r": "c1", "s": "c0"})
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    (build,) = builds
+    assert build.main is not None
+    assert build.main.call_ids == ["c0", "c1"]
+    with pytest.warns(UserWarning, match=r"\(7 of 7\): 's0', 's1', 's2', 's3', 's4', \.\.\.$"):
+        build_rollouts(entries, terminal_call_ids={f"s{i}": "c" for i in range(7)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_rollouts(entries, terminal_call_ids={"r": "not captured"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ([make_entry()], {"threads": 0}, ValueError, r"^threads is 0: it must be at least 1$"),
+        ([make_entry()], {"threads": "2"}, TypeError, r"^threads is '2': it must be an int or None, got str$"),
+        (make_entry(), {}, TypeError, r"^entries is TokenEntry: several entries are needed; put it in a list$"),
+        ([make_entry(), "a"], {}, TypeError, r"^entries\[1\] is str: a TokenEntry is needed, or paths alone$"),
+        ([None], {}, TypeError, r"^entries\[0\] is NoneType: a TokenEntry is needed, or paths alone$"),
+        (
+            [],
+            {"terminal_call_ids": ["c"]},
+            TypeError,
+            r"^terminal_call_ids is list: a mapping from rollout id to call id is needed$",
+        ),
+    ],
+)
+def test_arguments_are_checked_at_the_call(
+    arguments: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        build_rollouts(arguments, **options)
+
+
+def test_an_abandoned_iterator_leaves_no_thread() -> None:
+    ids = np.arange(200_000, dtype=np.int32)
+    entries = [
+        each.model_copy(update={"rollout_id": f"r{number}"})
+        for number in range(20)
+        for each in (call("a", ids[:-9], ids[-9:]), call("b", np.append(ids, [1]), ids[:5], "a"))
+    ]
+    builds = build_rollouts(entries, threads=2)
+    assert next(builds).main is not None
+    del builds
+    assert threads_are(there=False)
+    assert threading.active_count() == 1
