@@ -1,0 +1,238 @@
+//! Lists of one entry for each token, read into columns: objects with a `logprob`, and rows of log-prob and id.
+//!
+//! An entry's text, its bytes and its candidates are passed over, strictly, for no full reader sees them. Whatever
+//! else is in a list, or not in every entry alike, makes it odd: it stays where it is.
+
+use super::halt::{Halt, Reading, room};
+use super::strict::Cursor;
+
+/// The entries for which there is room at first.
+const FIRST: usize = 64;
+
+/// What a token is called whose text is its id.
+const ID_WORD: &[u8] = b"token_id:";
+
+/// The values of the entries of a list, by their key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// How many entries there are.
+    pub len: usize,
+    /// How many elements each row has; 0 where the entries are objects.
+    pub width: usize,
+    /// The log-probs, key `logprob` or place 0; none where the first entry's is null.
+    pub log_probs: Option<Vec<f64>>,
+    /// The ids under the key `token_id`.
+    pub token_ids: Option<Vec<i32>>,
+    /// The ids under the key `id`, or at place 1.
+    pub ids: Option<Vec<i32>>,
+    /// The ids that the words under the key `token` name.
+    pub words: Option<Vec<i32>>,
+}
+
+/// One entry of a list.
+#[derive(Default)]
+struct Entry {
+    /// NaN for null: no JSON number is.
+    log_prob: Option<f64>,
+    token_id: Option<i32>,
+    id: Option<i32>,
+    token: Option<Token>,
+    width: usize,
+}
+
+/// What the word of a token is.
+pub(super) enum Token {
+    Text,
+    Id(i32),
+}
+
+/// Reads the list whose `[` is at `open`; gives it and where its `]` is.
+pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)> {
+    let mut cursor = Cursor::new(text, open + 1);
+    let mut columns = Columns::default();
+    let rows = cursor.peek() == Some(b'[');
+    loop {
+        let entry = if rows { row(&mut cursor) } else { object(&mut cursor) };
+        columns.push(&entry.ok_or(Halt::Odd)?)?;
+        if !cursor.goes_on(b']').ok_or(Halt::Odd)? {
+            break;
+        }
+    }
+    let close = cursor.at() - 1;
+    if (rows && !columns.are_scored()) || std::str::from_utf8(&text[open..close]).is_err() {
+        return Err(Halt::Odd);
+    }
+    columns.finish();
+    Ok((columns, close))
+}
+
+impl Columns {
+    /// Adds an entry, which must have what the others have.
+    #[inline]
+    fn push(&mut self, entry: &Entry) -> Reading<()> {
+        let first = self.len == 0;
+        let log_prob = entry.log_prob.ok_or(Halt::Odd)?;
+        // The first token of a prompt has none.
+        if log_prob.is_nan() && !first {
+            return Err(Halt::Odd);
+        }
+        if first {
+            self.width = entry.width;
+        } else if self.width != entry.width {
+            return Err(Halt::Odd);
+        }
+        add(&mut self.log_probs, Some(log_prob), first)?;
+        add(&mut self.token_ids, entry.token_id, first)?;
+        add(&mut self.ids, entry.id, first)?;
+        let named = match entry.token {
+            Some(Token::Id(id)) => Some(id),
+            _ => None,
+        };
+        add(&mut self.words, named, first)?;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Whether rows are of log-prob and id: in rows of two ids nothing is negative or has a fraction.
+    fn are_scored(&self) -> bool {
+        let is_log_prob = |number: &f64| number.is_sign_negative() || number.fract() > 0.0;
+        self.width > 2 || self.log_probs.iter().flatten().any(is_log_prob)
+    }
+
+    /// Gives back the room that is not needed, and the log-probs if they are not those of all.
+    fn finish(&mut self) {
+        self.log_probs.take_if(|log_probs| log_probs[0].is_nan());
+        self.log_probs.iter_mut().for_each(Vec::shrink_to_fit);
+        for ids in [&mut self.token_ids, &mut self.ids, &mut self.words] {
+            ids.iter_mut().for_each(Vec::shrink_to_fit);
+        }
+    }
+}
+
+/// Adds a value to a column, which is there from the first entry on or never.
+#[inline]
+fn add<T>(column: &mut Option<Vec<T>>, value: Option<T>, first: bool) -> Reading<()> {
+    match (column, value) {
+        (None, None) => Ok(()),
+        (Some(column), Some(value)) => {
+            column.try_reserve(1)?;
+            column.push(value);
+            Ok(())
+        }
+        (column @ None, Some(value)) if first => {
+            let mut started = room(FIRST)?;
+            started.push(value);
+            *column = Some(started);
+            Ok(())
+        }
+        _ => Err(Halt::Odd),
+    }
+}
+
+/// Reads a row: log-prob, id, and what is text or null.
+#[inline]
+fn row(cursor: &mut Cursor<'_>) -> Option<Entry> {
+    cursor.take(b'[')?;
+    let log_prob = log_prob(cursor)?;
+    cursor.take(b',')?;
+    let id = cursor.integer()?;
+    let mut width = 2;
+    while cursor.goes_on(b']')? {
+        match cursor.peek()? {
+            b'"' => drop(cursor.string()?),
+            _ => cursor.literal(b"null")?,
+        }
+        width += 1;
+    }
+    Some(Entry { log_prob: Some(log_prob), id: Some(id), width, ..Entry::default() })
+}
+
+/// Reads an object.
+#[inline]
+fn object(cursor: &mut Cursor<'_>) -> Option<Entry> {
+    let mut entry = Entry::default();
+    cursor.take(b'{')?;
+    loop {
+        match cursor.key()? {
+            b"logprob" => set(&mut entry.log_prob, log_prob(cursor)?)?,
+            b"token_id" => set(&mut entry.token_id, cursor.integer()?)?,
+            b"id" => set(&mut entry.id, cursor.integer()?)?,
+            b"token" => set(&mut entry.token, Token::of(cursor.string()?)?)?,
+            // It may be another spelling of one of the four.
+            key if key.contains(&b'\\') => return None,
+            _ => unread(cursor)?,
+        }
+        if !cursor.goes_on(b'}')? {
+            return Some(entry);
+        }
+    }
+}
+
+/// Reads a number or null.
+#[inline]
+fn log_prob(cursor: &mut Cursor<'_>) -> Option<f64> {
+    match cursor.peek()? {
+        b'n' => cursor.literal(b"null").map(|()| f64::NAN),
+        _ => cursor.number(),
+    }
+}
+
+/// Sets a value that is not there yet: of two equal keys a full reader picks one.
+fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
+}
+
+impl Token {
+    /// What the word is; None where an escape may hide an id.
+    #[inline]
+    pub(super) fn of(word: &[u8]) -> Option<Self> {
+        if let Some(digits) = word.strip_prefix(ID_WORD)
+            && !digits.is_empty()
+            && digits.iter().all(u8::is_ascii_digit)
+        {
+            return std::str::from_utf8(digits).ok()?.parse().ok().map(Self::Id);
+        }
+        let escapes = |text: &[u8]| text.windows(2).any(|pair| pair == b"\\u");
+        match word {
+            [b't', rest @ ..] if escapes(rest) => None,
+            [b'\\', b'u', b'0', b'0', b'7', b'4', ..] => None,
+            _ => Some(Self::Text),
+        }
+    }
+}
+
+/// Moves behind a value that nobody reads: a scalar, the bytes of a text, or candidates.
+fn unread(cursor: &mut Cursor<'_>) -> Option<()> {
+    if cursor.peek()? != b'[' {
+        return cursor.scalar();
+    }
+    cursor.take(b'[')?;
+    match cursor.peek()? {
+        b']' => cursor.take(b']'),
+        b'{' => candidates(cursor),
+        _ => cursor.bytes(),
+    }
+}
+
+/// Moves behind the rest of an array of objects that hold no others.
+fn candidates(cursor: &mut Cursor<'_>) -> Option<()> {
+    loop {
+        cursor.take(b'{')?;
+        loop {
+            cursor.key()?;
+            match cursor.peek()? {
+                b'[' => {
+                    cursor.take(b'[')?;
+                    cursor.bytes()?;
+                }
+                _ => cursor.scalar()?,
+            }
+            if !cursor.goes_on(b'}')? {
+                break;
+            }
+        }
+        if !cursor.goes_on(b']')? {
+            return Some(());
+        }
+    }
+}
