@@ -126,6 +126,7 @@ where
 mod tests {
     use std::mem::replace;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::ThreadId;
 
     use super::*;
     use crate::testing::{Ids, expected};
@@ -237,12 +238,36 @@ mod tests {
         }
     }
 
+    /// Ids that only the calling thread can read before it has asked whether to go on.
+    struct Waiting<'a> {
+        ids: Ids,
+        asked: &'a AtomicUsize,
+        caller: ThreadId,
+    }
+
+    impl Source for Waiting<'_> {
+        type Error = i64;
+
+        fn len(&self) -> usize {
+            self.ids.len()
+        }
+
+        fn read(&self, at: usize, out: &mut [u64]) -> Result<(), i64> {
+            while thread::current().id() != self.caller && self.asked.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+            self.ids.read(at, out)
+        }
+    }
+
     #[test]
     fn cancelled() {
-        let ids: Vec<_> = (0..16).map(|i| Ids::new(100_000, i)).collect();
         for backend in Backend::all() {
             for threads in [1, 2] {
                 let asked = AtomicUsize::new(0);
+                let caller = thread::current().id();
+                let ids: Vec<_> =
+                    (0..16).map(|i| Waiting { ids: Ids::new(100_000, i), asked: &asked, caller }).collect();
                 let keep_going = || asked.fetch_add(1, Ordering::Relaxed) > 0;
                 let stopped = digest_by(backend, &ids, threads, Builder::new, &keep_going);
                 assert!(stopped == Err(Stopped::Cancelled), "{backend:?}, {threads} threads");

@@ -132,6 +132,41 @@ def test_real_response(served):
     assert (entry.cum_len, entry.digest) == (expected["cum_len"], expected["digest"])
 
 
+TWO = vllm_chat(vllm_choice(0), vllm_choice(1, [9], [-1.0]))
+
+
+def test_choices_as_rollouts():
+    found = entries(TWO, parent=None, choices="rollouts")
+    assert [(e.rollout_id, e.model_call_id, e.generation_token_ids) for e in found] == [
+        ("r.choice-0", "c", [41, 2]),
+        ("r.choice-1", "c", [9]),
+    ]
+    [alone] = entries(vllm_chat(), choices="rollouts")
+    assert (alone.rollout_id, alone.model_call_id) == ("r", "c")
+    [parent] = entries_from_response(native_chat(), rollout_id="r", model_call_id="p", parent=None)
+    with pytest.raises(ValueError, match=r"^parent is a call of rollout 'r': rollouts of their own have none$"):
+        entries(TWO, parent=parent, choices="rollouts")
+    with pytest.raises(ValueError, match=r"^choices is 'samples': 'calls' or 'rollouts' is needed$"):
+        entries(TWO, choices="samples")
+
+
+def test_the_prompt_of_the_caller():
+    bare = {**TWO, "prompt_token_ids": None}
+    found = entries(bare, prompt_token_ids=[[1], [7, 8]])
+    assert [entry.prompt_token_ids for entry in found] == [[1], [7, 8]]
+
+
+@pytest.mark.parametrize("mask", [[1, 0], np.array([1, 0])])
+def test_a_mask_of_the_caller_is_checked(mask):
+    [entry] = entries(native_chat(generation_loss_mask=[1, 1]), generation_loss_mask=mask)
+    assert entry.generation_loss_mask is mask
+    for wrong in ([1], [1, 2], "10", 5):
+        with pytest.raises(ValueError, match="generation_loss_mask"):
+            entries(native_chat(), generation_loss_mask=wrong)
+    [entry] = entries(native_chat(generation_loss_mask=[1, 1]), generation_loss_mask=None)
+    assert entry.model_extra["generation_loss_mask"] is None
+
+
 def test_what_a_payload_says_of_the_call():
     head = {"created_at": 3.0, "created": 4, "request_id": "q"}
     [entry] = entries({**native_chat(), **head})
@@ -149,7 +184,7 @@ def test_samples_have_their_own_response_ids():
 @pytest.mark.parametrize(
     "name",
     [
-        *("prompt_token_ids", "generation_token_ids", "generation_log_probs", "cum_len", "digest"),
+        *("generation_token_ids", "generation_log_probs", "cum_len", "digest"),
         *("parent_resolution_reason", "prompt_is_delta"),
     ],
 )

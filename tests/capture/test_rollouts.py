@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from support.command import Capture, row
 from support.factories import IDS
-from support.payloads import native_item, token_fields, vllm_chat, vllm_choice
-from tokenrecords import ParentResolutionStatus, compute_digest, read_jsonl
+from support.payloads import native_item, sglang_sample, token_fields, vllm_chat, vllm_choice
+from tokenrecords import ParentResolutionStatus, TokenEntry, compute_digest, read_jsonl
+from tokenrecords.capture import rollouts
 
 ROOT, RESOLVED, UNRESOLVED = ParentResolutionStatus
 
@@ -67,6 +68,39 @@ def test_a_parent_that_is_said_is_checked(capture: Capture) -> None:
         ("d", None, UNRESOLVED, "prefix_mismatch"),
         ("e", None, ROOT, ""),
     ]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_the_order_of_the_lines_does_not_matter(capture: Capture, order: tuple[int, ...]) -> None:
+    lines = [row("a", [1, 2], [3]), row("b", [1, 2, 3, 4], [5]), row("c", [1, 2, 3, 4, 5, 6], [7])]
+    assert capture(*(lines[place] for place in order)).exit_code == 0
+    found = {call: (parent, status) for call, parent, status, _ in capture.parents()}
+    assert found == {"a": (None, ROOT), "b": ("a", RESOLVED), "c": ("b", RESOLVED)}
+    assert [entry.model_call_id for entry in capture.records()] == ["abc"[place] for place in order]
+
+
+def test_what_can_not_be_written_is_nobodys_parent(capture: Capture) -> None:
+    large = row("b", [1, 2, 3], [4])
+    large["response"]["choices"][0]["message"]["x"] = 2**70
+    assert capture(row("a", [1], [2]), row("c", [1, 2, 3, 4, 5], [6]), large).exit_code == 1
+    assert f"{capture.source}:3: model call 'b' of rollout 'r' can't be written" in capture.result.stderr
+    assert capture.parents() == [("a", None, ROOT, ""), ("c", "a", RESOLVED, "")]
+
+
+def test_records_that_are_there_may_be_parents_and_stay_as_they_are(capture: Capture) -> None:
+    capture(row("b", [1, 2, 3], [4]))
+    before = (capture.out / "r.tokens.jsonl").read_bytes()
+    capture(row("a", [1], [2]), row("c", [1, 2, 3, 4, 5], [6]), flags=("--append",))
+    assert (capture.out / "r.tokens.jsonl").read_bytes().startswith(before)
+    assert [found[:3] for found in capture.parents()][2] == ("c", "b", RESOLVED)
+
+
+def test_each_record_is_serialised_once(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    to_json = TokenEntry.to_json
+    monkeypatch.setattr(TokenEntry, "to_json", lambda entry: made.append(entry.model_call_id) or to_json(entry))
+    capture(row("a", [1], [2]), row("b", [1, 2, 3], [4]))
+    assert made == ["a", "b"]
 
 
 def test_rollouts_do_not_mix(capture: Capture) -> None:
@@ -200,3 +234,28 @@ def test_a_bom_is_no_fault(capture: Capture) -> None:
 def test_what_is_captured_is_read(capture: Capture, rollout: str) -> None:
     assert capture(row("a", [1], [2], rollout=rollout)).exit_code == 0
     assert [entry.rollout_id for entry in read_jsonl(capture.out)] == [rollout]
+
+
+def test_the_longest_name(capture: Capture) -> None:
+    rollout = "r" * (255 - len(".tokens.jsonl"))
+    assert capture(row("a", [1], [2], rollout=rollout)).exit_code == 0
+    assert len(capture.records(rollout)) == 1
+
+
+def test_the_same_ids_with_other_log_probs_are_another_call(capture: Capture) -> None:
+    again = row("a", [1], [2])
+    again["response"]["choices"][0]["message"]["generation_log_probs"] = [-0.75]
+    result = capture(row("a", [1], [2]), again)
+    assert (result.exit_code, len(capture.records())) == (1, 1)
+    assert "model call 'a' was seen before with other tokens" in result.stderr
+
+
+def test_a_response_may_be_a_list(capture: Capture) -> None:
+    batch = [sglang_sample(), sglang_sample()]
+    assert capture({"rollout_id": "r", "model_call_id": "a", "response": batch}).exit_code == 0
+    assert [entry.model_call_id for entry in capture.records()] == ["a#0", "a#1"]
+
+
+def test_the_bytes_of_each_line_are_said() -> None:
+    lines = [json.dumps(row("a", [1], [2])).encode() + b"\n", b"\n", b"{bad\n"]
+    assert list(rollouts.Capture(lambda _: ()).read(lines, "x")) == [len(line) for line in lines]

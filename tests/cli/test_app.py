@@ -176,3 +176,46 @@ def test_a_torn_tail_is_one_line_of_the_command(tmp_path: Path) -> None:
     assert (
         done.stderr == f"warning: {path}: the last 1 bytes are a torn record, which was never acknowledged: left out\n"
     )
+
+
+def test_what_could_not_be_read_comes_first(file: Path) -> None:
+    append_jsonl(file, [make_entry(model_call_id="d")])
+    with file.open("ab") as stream:
+        stream.write(b"{bad\n")
+    first, *others = json.loads(run("verify", file, "--json").stdout)["findings"]
+    assert first["code"] == "unreadable_line"
+    assert {finding["model_call_id"] for finding in others} == {"d"}
+
+
+def test_a_vocabulary_has_ids(file: Path) -> None:
+    assert run("verify", file, "--vocab-size", "0").exit_code == 2
+
+
+def test_nothing_is_cut_off_in_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "r.tokens.jsonl"
+    write_jsonl(path, [stamp_lineage(make_entry(model_call_id="c" * 500), None, ROOT)])
+    table, tree = run("show", path).stdout.split("rollout r")
+    assert "c" * 500 in table
+    assert "c" * 500 in tree
+
+
+def test_the_directory_is_made_with_those_above_it(tmp_path: Path) -> None:
+    capture = Capture(tmp_path)
+    capture.out = tmp_path / "a" / "b"
+    assert capture(row("a", [1], [2])).exit_code == 0
+    assert [entry.model_call_id for entry in capture.records()] == ["a"]
+
+
+def test_where_no_directory_can_be(tmp_path: Path) -> None:
+    capture = Capture(tmp_path)
+    for out in (capture.source, capture.source / "out"):
+        capture.out = out
+        assert capture(row("a", [1], [2])).exit_code == 2
+
+
+def test_a_module_that_is_missing_for_another_reason_is_not_hidden() -> None:
+    code = "import sys; sys.modules['tokenrecords.cli.tree'] = None; import tokenrecords.__main__ as m; m.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
+    assert "pip install" not in done.stderr

@@ -59,3 +59,20 @@ def test_the_tree_of_nothing_and_of_a_long_chain() -> None:
     assert show([]) == ["rollout of no calls 0 of 0 generated ids in main"]
     assert len(show(conversation(1_500, deltas=True))) == 1_501
     assert show([call("a", [1], [2]), call("b", [1], [3])])[0].endswith("2 unresolved retries")
+
+
+def test_a_call_stays_on_its_line() -> None:
+    entries = [call(f"{name}\n", [1], ids, rollout_id="r\n") for name, ids in (("a", [2]), ("none", []))]
+    broken = call("b\n", [1], [2], rollout_id="r\n", output_items=None)
+    assert [line.split()[:3] for line in show([*entries, broken])] == [
+        ["rollout", r"r\n", "1"],
+        ["├──", "●", r"a\n"],
+        ["├──", r"none\n", "generated"],
+        ["└──", r"b\n", "record_unreadable:"],
+    ]
+
+
+def test_what_became_of_the_terminal_call_has_its_colour() -> None:
+    for terminal, style in (("a", "bold green"), ("gone", "red")):
+        title = rollout_tree([call("a", [1], [2])], terminal_call_id=terminal).label
+        assert title.spans[-1].style == style  # type: ignore[union-attr]

@@ -81,14 +81,33 @@ TWINS: dict[str, list[tuple[tuple[Any, ...], bool]]] = {
         (("output", 0, "generation_log_probs"), False),
     ],
     "messages": [(("generation_token_ids",), False), (("generation_log_probs",), False)],
+    "lmdeploy-chat": [(("choices", 0, "output_ids"), True), (("choices", 0, "output_token_logprobs"), False)],
+    "lmdeploy-messages": [(("output_ids",), True), (("output_token_logprobs",), False)],
+    "lmdeploy-generate": [((0, "output_ids"), True), ((0, "meta_info", "output_token_logprobs"), False)],
+    "llama-cpp": [((0, "tokens"), True), ((0, "completion_probabilities"), False)],
+    "llama-cpp-chat": [(("choices", 0, "logprobs", "content"), False)],
+    "together-chat": [
+        (("choices", 0, "logprobs", "token_ids"), False),
+        (("choices", 0, "logprobs", "token_logprobs"), False),
+    ],
+    "tinker": [(("sequences", 0, "tokens"), False), (("sequences", 0, "logprobs"), False)],
+    "vllm-engine": [(("outputs", 0, "token_ids"), True), (("outputs", 0, "logprobs"), False)],
+    "flat": [(("generation_token_ids",), False), (("generation_log_probs",), False)],
 }
+ONE_CHOICE = ("dynamo", "tgi", "responses", "messages", "lmdeploy-messages", "flat")
 
 
 COUNTS: dict[str, list[tuple[Any, ...]]] = {
     **{
         name: [("usage", "completion_tokens"), ("usage", "prompt_tokens")]
-        for name in ("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat")
+        for name in (
+            *("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat"),
+            *("lmdeploy-chat", "llama-cpp-chat", "together-chat"),
+        )
     },
+    "lmdeploy-messages": [("usage", "output_tokens")],
+    "lmdeploy-generate": [(0, "meta_info", "completion_tokens")],
+    "llama-cpp": [(0, "tokens_predicted")],
     "sglang-generate": [(0, "meta_info", "completion_tokens"), (0, "meta_info", "prompt_tokens")],
     "tgi": [("details", "generated_tokens")],
 }
@@ -120,7 +139,7 @@ def test_a_mutated_source_gives_equal_tokens_or_an_error(dialect, sample, data):
     payload = unshared(sound_payloads(*sample)[dialect])
     assert detect_dialect(payload) == dialect
     expected = [tokens_of(choice) for choice in read_response(payload)]
-    several = dialect not in ("dynamo", "tgi", "responses", "messages")
+    several = dialect not in ONE_CHOICE
     assert expected == [(sample[0], *choice) for choice in (sample[1] if several else sample[1][:1])]
     path, twin = data.draw(st.sampled_from(TWINS[dialect]))
     values, holder = at(payload, path), at(payload, path[:-1])
@@ -156,7 +175,7 @@ def right_counts(path: tuple[Any, ...], prompt: list[int], samples: list[Any]) -
 @given(sample=SAMPLES, data=st.data())
 def test_a_wrong_count_is_an_error(dialect, sample, data):
     prompt, samples = sample
-    samples = samples[:1] if dialect == "dynamo" else samples
+    samples = samples[:1] if dialect in ONE_CHOICE else samples
     payload = unshared(sound_payloads(prompt, samples)[dialect])
     expected = [tokens_of(choice) for choice in read_response(payload)]
     path = data.draw(st.sampled_from(COUNTS[dialect]))
@@ -197,7 +216,7 @@ def test_nothing_without_token_fields(dialect, sample):
             "logprobs",
         ),
         *("output_ids", "output_token_logprobs", "input_token_logprobs", "engine_data", "prefill", "tokens"),
-        *("prompt_ids", "completion_ids"),
+        *("prompt_ids", "completion_ids", "completion_probabilities"),
     }
 
     def without(value: Any) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
+from support.holders import Array
 from support.payloads import (
     TOKENS,
     Model,
@@ -15,7 +16,13 @@ from support.payloads import (
     vllm_chat,
     vllm_choice,
 )
-from tokenrecords import detect_dialect, entries_from_response, read_response
+from tokenrecords import (
+    detect_dialect,
+    entries_from_response,
+    extract_token_fields,
+    read_response,
+    response_to_output_items,
+)
 
 
 def test_choices_come_in_order_of_index():
@@ -150,6 +157,86 @@ def test_usage_of_several_prompts():
     assert [choice.prompt_token_ids for choice in read_response(payload)] == [[1, 7], [1, 7], [8], [8]]
     payload["usage"]["prompt_tokens"] = 4
     refused(payload, "vllm-completions choices 0 to 3: 6 prompt_token_ids, but the engine counted 4")
+
+
+WITHOUT_PROMPT = {**vllm_chat(vllm_choice(0), vllm_choice(1, [9], [-1.0])), "prompt_token_ids": None}
+
+
+@pytest.mark.parametrize("convert", [list, tuple, np.array, Array])
+def test_the_prompt_of_the_caller(convert):
+    ids = convert(np.array([1, 7]) if convert is Array else [1, 7])
+    assert [tokens_of(choice)[0] for choice in read_response(WITHOUT_PROMPT, prompt_token_ids=ids)] == [[1, 7]] * 2
+    assert len(read_response(vllm_chat(), prompt_token_ids=ids)) == 1
+    refused(
+        vllm_chat(prompt_token_ids=[1, 8]),
+        "vllm-chat choice 0: prompt_token_ids and the caller's prompt_token_ids disagree at position 1",
+        prompt_token_ids=ids,
+    )
+
+
+@pytest.mark.parametrize("rows", [[[1, 7], [8]], (np.array([1, 7]), [8])])
+def test_prompts_of_the_caller(rows):
+    found = read_response(WITHOUT_PROMPT, prompt_token_ids=rows)
+    assert [tokens_of(choice)[0] for choice in found] == [[1, 7], [8]]
+    assert [tokens_of(c)[0] for c in read_response(WITHOUT_PROMPT, prompt_token_ids=rows[:1])] == [[1, 7]] * 2
+    refused(WITHOUT_PROMPT, "2 choices for 3 prompt_token_ids of the caller", prompt_token_ids=[*rows, [1]])
+    plane = np.array([[1, 7], [8, 9]])
+    assert [tokens_of(c)[0] for c in read_response(WITHOUT_PROMPT, prompt_token_ids=plane)] == [[1, 7], [8, 9]]
+
+
+@pytest.mark.parametrize("wrong", ["17", {"a": 1}, [1, None], [1.0], [[1], 7], 5, np.zeros((1, 1, 1), int)])
+def test_what_is_no_prompt(wrong):
+    refused(WITHOUT_PROMPT, "prompt_token_ids", prompt_token_ids=wrong)
+
+
+def test_a_prompt_alone_makes_no_tokens():
+    assert read_response({"choices": [{"message": {"content": "x"}}]}, prompt_token_ids=[1]) == []
+
+
+@pytest.mark.parametrize("choices", [{"message": native()}, "x", 5, {}])
+def test_choices_that_are_no_list(choices):
+    for read in (read_response, detect_dialect, extract_token_fields, response_to_output_items):
+        with pytest.raises(TypeError, match=rf"^choices is {type(choices).__name__}: a list is needed$"):
+            read({"choices": choices})
+    with pytest.raises(TypeError, match="choices is"):
+        read_response([{"choices": choices}], dialect="responses")
+
+
+def test_a_body_whose_content_is_no_list():
+    with pytest.raises(TypeError, match=r"^content is int: a list of blocks is needed$"):
+        read_response({"type": "message", "role": "assistant", "content": 7, **native()})
+    with pytest.raises(TypeError, match=r"^response_json is NoneType: a mapping is needed$"):
+        extract_token_fields(None)
+
+
+def test_numbers_of_more_digits_than_any_id():
+    refused(vllm_chat(prompt_token_ids=[10**5000]), "vllm-chat choice 0: prompt_token_ids[0] is an int of")
+    entry = {"token": "token_id:" + "1" * 5000, "logprob": -0.5}
+    refused(vllm_chat(vllm_choice(token_ids=None, logprobs={"content": [entry]})), "choice 0: generation_token_ids")
+
+
+@pytest.mark.parametrize("mask", [[1, 0], np.array([True, False])])
+def test_masks_on_a_choice_and_its_message(mask):
+    message = {"content": "x", **native(generation_loss_mask=mask)}
+    [choice] = read_response(vllm_chat(vllm_choice(message=message, generation_loss_mask=[True, False])))
+    assert choice.generation_loss_mask is mask
+    assert "generation_loss_mask" not in choice.output_items[0]
+    wrong = vllm_chat(vllm_choice(message=message, generation_loss_mask=[1, 1]))
+    refused(wrong, "message.generation_loss_mask and generation_loss_mask disagree at position 1")
+    refused(vllm_chat(vllm_choice(generation_loss_mask=[1])), "2 generation_token_ids and 1 generation_loss_mask")
+
+
+def test_rows():
+    rows = [native(text="ok"), native(generation_token_ids=[9], generation_log_probs=[-1.0], finish_reason="length")]
+    assert detect_dialect(rows) == "flat"
+    found = read_response(rows)
+    assert [(choice.index, choice.finish_reason, tokens_of(choice)[1]) for choice in found] == [
+        (0, None, [41, 2]),
+        (1, "length", [9]),
+    ]
+    assert found[0].output_items == [{"type": "message", "role": "assistant", "content": "ok"}]
+    refused(native(prompt_is_delta=True), "flat choice 0: prompt_is_delta is true")
+    refused(native(prompt_token_ids=None), "flat choice 0: prompt_token_ids is missing")
 
 
 @pytest.mark.parametrize(("counted", "sound"), [(4, True), (2, False), (1, False), (3, False)])

@@ -1,5 +1,6 @@
 """SGLang: `meta_info` of generate, and chats."""
 
+import numpy as np
 import pytest
 from support.payloads import TOKENS, log_prob_entry, numbered, refused, sglang_sample, tokens_of
 from tokenrecords import detect_dialect, entries_from_response, read_response
@@ -70,6 +71,83 @@ def test_sglang_routes_of_several_choices_belong_to_none():
     del payload["sglext"]
     payload["choices"][1]["sgl_ext"] = {"routed_experts": "AAAB"}
     assert [choice.routed_experts for choice in read_response(payload)] == [None, "AAAB"]
+
+
+def sglext(output_ids, choices=1, **fields):
+    entries = {"content": [log_prob_entry("x", -0.5)]}
+    held = [{"index": place, "message": {"content": "x"}, "logprobs": entries} for place in range(choices)]
+    return {
+        "object": "chat.completion",
+        "choices": held,
+        "sglext": {"input_ids": [1], "output_ids": output_ids},
+        **fields,
+    }
+
+
+@pytest.mark.parametrize("output_ids", [[[41]], [41], np.array([[41]]), np.array([41]), [np.array([41])], ([41],)])
+def test_ids_of_the_extension(output_ids):
+    assert detect_dialect(sglext(output_ids)) == "sglang-chat"
+    assert tokens_of(read_response(sglext(output_ids))[0]) == ([1], [41], [-0.5])
+
+
+@pytest.mark.parametrize("output_ids", [[[41], [42]], np.array([[41], [42]]), (np.array([41]), [42])])
+def test_ids_of_several_choices_in_the_extension(output_ids):
+    found = read_response(sglext(output_ids, 2))
+    assert [tokens_of(choice) for choice in found] == [([1], [41], [-0.5]), ([1], [42], [-0.5])]
+
+
+@pytest.mark.parametrize(
+    ("output_ids", "message"),
+    [
+        ([[41]], "sglang-chat: 1 lists of sglext.output_ids for 2 choices"),
+        ([41, 42], "sglang-chat: sglext.output_ids[0] is int: a list for each choice is needed"),
+        (np.array([41, 42]), "sglang-chat: None lists of sglext.output_ids for 2 choices"),
+        ([[41], None], "sglang-chat choice 1: generation_token_ids is missing"),
+        ([[41], [42, 43]], "sglang-chat choice 1: 2 generation_token_ids and 1 generation_log_probs"),
+    ],
+)
+def test_ids_of_the_extension_that_fit_no_choices(output_ids, message):
+    refused(sglext(output_ids, 2), message)
+
+
+def test_the_extension_of_a_choice_and_the_callers_prompt():
+    payload = sglext([[41]])
+    payload["choices"][0]["sglext"] = payload.pop("sglext")
+    assert tokens_of(read_response(payload)[0]) == ([1], [41], [-0.5])
+    payload["choices"][0]["sglext"]["input_ids"] = None
+    refused(payload, "prompt_token_ids is missing")
+    assert tokens_of(read_response(payload, prompt_token_ids=[1])[0]) == ([1], [41], [-0.5])
+
+
+EXACT = [1, 151_655, 9]
+
+
+def clipped(*ids, **meta):
+    return sglang_sample(input_token_logprobs=[[None, i, None] for i in ids], prompt_tokens=None, **meta)
+
+
+def test_clipped_placeholders_beside_the_exact_prompt():
+    for payload in (clipped(1, 0, 9, prompt_token_ids=EXACT), {**clipped(1, 0, 9), "prompt_token_ids": EXACT}):
+        assert read_response(payload)[0].prompt_token_ids is EXACT
+    assert read_response(clipped(1, 0, 9), prompt_token_ids=EXACT)[0].prompt_token_ids is EXACT
+    assert read_response(clipped(1, 0, 9))[0].prompt_token_ids == [1, 0, 9]
+    for ids, position in (((1, 5, 9), 1), ((1, 0), 2), ((1, 0, 9, 9), 3)):
+        refused(clipped(*ids, prompt_token_ids=EXACT), f"input_token_logprobs disagree at position {position}")
+    both = {**clipped(1, 0, 9, prompt_token_ids=[1, 0, 9]), "prompt_token_ids": EXACT}
+    refused(both, "prompt_token_ids and meta_info.prompt_token_ids disagree at position 1")
+
+
+@pytest.mark.parametrize("kind", ["abort", {"type": "abort", "message": "out of memory"}])
+def test_an_aborted_call(kind):
+    bare = {"text": "", "output_ids": [], "meta_info": {"id": "g", "finish_reason": kind, "completion_tokens": 0}}
+    [choice] = read_response(bare, prompt_token_ids=[1, 7])
+    assert (tokens_of(choice), choice.finish_reason) == (([1, 7], [], []), "abort")
+    refused(sglang_sample(finish_reason=kind, output_token_logprobs=None), "generation_log_probs is missing")
+    counted = {**bare, "meta_info": {**bare["meta_info"], "completion_tokens": 3}}
+    refused(counted, "0 generation_token_ids, but the engine counted 3", prompt_token_ids=[1])
+    del bare["output_ids"]
+    assert tokens_of(read_response(bare, prompt_token_ids=[1, 7])[0]) == ([1, 7], [], [])
+    assert read_response(bare) == []
 
 
 def sglang_chat(**more):

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+import time
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.payloads import Model, chunk, piece
-from tokenrecords import extract_token_fields, merge_stream, read_response
+from tokenrecords import detect_dialect, extract_token_fields, merge_stream, read_response
 
 FIRST = chunk({**piece(), "delta": {"role": "assistant", "content": ""}}, prompt_token_ids=[1, 7])
 STREAM = [
@@ -327,11 +329,148 @@ def test_ids_of_chunks_stay_integers() -> None:
     assert merged["choices"][0]["token_ids"].tolist() == [4, 5]
 
 
-def test_two_tool_calls_without_an_index_are_refused() -> None:
-    def call(id_: str) -> dict[str, Any]:
-        made = chunk(piece(""))
-        made["choices"][0]["delta"]["tool_calls"] = [{"id": id_, "function": {"name": "f", "arguments": "1"}}]
-        return made
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ({"error": {"message": "engine dead", "code": 500}}, "engine dead"),
+        ({"error": "engine dead"}, "engine dead"),
+        ({"object": "error", "message": "engine dead", "code": 500}, "engine dead"),
+        ({"type": "error", "error": {"type": "x", "message": "engine dead"}}, "engine dead"),
+        ({"error": {"code": 500}}, "{'code': 500}"),
+    ],
+)
+def test_an_error_has_the_words_of_the_server(error, said):
+    for chunks in ([error], [json.dumps(error)], [FIRST, f"data: {json.dumps(error)}"]):
+        with pytest.raises(ValueError, match=f"^chunk [01]: the server sent an error: {re.escape(said)}$"):
+            merge_stream(chunks)
 
-    with pytest.raises(ValueError, match="chunk 1: a second tool call without an index: 'b'"):
-        merge_stream([call("a"), call("b")])
+
+def test_chunks_with_an_id_each():
+    parts = [chunk(piece("o", [41]), id="a", prompt_token_ids=[1, 7]), chunk(piece("k", [2]), id="b")]
+    refused(parts, "chunk 1", "'b'", "'a'")
+    merged = merge_stream(parts, check_ids=False)
+    assert (merged["id"], merged["choices"][0]["message"]["content"]) == ("a", "ok")
+    assert read_response(merged)[0].generation_token_ids == [41, 2]
+
+
+def generated(request_id: Any, *ids: int) -> dict[str, Any]:
+    """A chunk of vLLM's generate."""
+    entries = [{"token": f"token_id:{i}", "logprob": -0.5} for i in ids]
+    return {
+        "request_id": request_id,
+        "choices": [{"index": 0, "token_ids": list(ids), "logprobs": {"content": entries}}],
+    }
+
+
+def test_vllm_generate():
+    merged = merge_stream(
+        [generated("g", 41), generated("g", 2), {**generated("g"), "usage": {"completion_tokens": 2}}]
+    )
+    assert detect_dialect(merged) == "vllm-generate"
+    assert set(merged) == {"request_id", "choices", "usage"}
+    [choice] = read_response(merged, prompt_token_ids=[1])
+    assert (choice.generation_token_ids, choice.output_items) == ([41, 2], [])
+    refused([generated("g", 41), generated("h", 2)], "chunk 1", "'h'", "'g'")
+    refused(
+        [generated("g", 41), {"request_id": "g", "choices": [{"index": 0, "logprobs": {"content": [{}]}}]}], "missing"
+    )
+
+
+def test_ids_that_come_once_in_an_extension():
+    ids = chunk(sglext={"input_ids": [1, 7], "output_ids": [[41, 2]]})
+    bare = [
+        {**part, "choices": [{k: v for k, v in part["choices"][0].items() if k != "token_ids"}]} for part in STREAM[1:3]
+    ]
+    for part in bare:
+        part["choices"][0]["logprobs"]["content"] = [{"token": "x", "logprob": -0.5}]
+    merged = merge_stream([*bare, ids, ids, chunk(sglext={"cached": 1})])
+    assert detect_dialect(merged) == "sglang-chat"
+    assert read_response(merged)[0].generation_token_ids == [41, 2]
+    refused([*bare, ids, chunk(sglext={"output_ids": [[41]]})], "chunk 3: a second output_ids disagrees")
+    with pytest.raises(ValueError, match="2 generation_token_ids and 1 generation_log_probs"):
+        read_response(merge_stream([bare[0], ids]))
+
+
+def test_reasoning_and_content_take_turns():
+    def scored(part: str, id_: int) -> dict[str, Any]:
+        return chunk(
+            {"index": 0, "delta": {part: "x"}, "logprobs": {part: [{"token": "x", "token_id": id_, "logprob": -id_}]}}
+        )
+
+    parts = [scored("reasoning_content", 1), scored("content", 2), scored("reasoning_content", 3)]
+    [choice] = read_response(merge_stream(parts), prompt_token_ids=[7])
+    assert (choice.generation_token_ids, choice.generation_log_probs) == ([1, 2, 3], [-1, -2, -3])
+
+
+def test_lmdeploy_chats_come_in_pieces():
+    def part(*ids: int) -> dict[str, Any]:
+        return chunk(
+            {
+                "index": 0,
+                "delta": {"content": "x"},
+                "output_ids": list(ids),
+                "output_token_logprobs": [[-0.5, i] for i in ids],
+            }
+        )
+
+    [choice] = read_response(merge_stream([part(4), part(4, 5)]), prompt_token_ids=[1])
+    assert choice.generation_token_ids == [4, 4, 5]
+    lost = chunk({"index": 0, "delta": {"content": "x"}})
+    refused([part(4), lost], "lmdeploy-chat choice 0: chunk 1: generation_token_ids is missing")
+
+
+def test_meta_info_in_pieces():
+    def meta(counted: int, *ids: int) -> dict[str, Any]:
+        return chunk(
+            piece(
+                "x", meta_info={"completion_tokens": counted, "output_token_logprobs": [[-0.5, i, None] for i in ids]}
+            )
+        )
+
+    [choice] = read_response(merge_stream([meta(1, 4), meta(2, 5), meta(3, 4, 5, 5)]), prompt_token_ids=[1])
+    assert choice.generation_token_ids == [4, 5, 5]
+    refused([meta(1, 4), meta(3, 5)], "chunk 1: output_token_logprobs does not go on")
+
+
+def test_one_id_a_chunk_is_not_lost_unseen():
+    parts = [chunk({"index": 0, "delta": {"content": "x", "token_id": id_}}) for id_ in (41, 2)]
+    with pytest.raises(ValueError, match=r"choices\[0\]\.message\.token_id is not read"):
+        read_response(merge_stream(parts))
+
+
+def test_envelopes_of_a_stream():
+    def part(text: str) -> dict[str, Any]:
+        fields = {"generation_token_ids": "ngtok1:i32:KQAAAA==", "generation_log_probs": "ngtok1:f64:AAAAAAAA4L8="}
+        return chunk({"index": 0, "delta": {"content": text, "prompt_token_ids": [1], **fields}})
+
+    [choice] = read_response(merge_stream([part("ngtok1:"), part("x")]))
+    assert choice.generation_token_ids.tolist() == [41, 41]
+    assert choice.generation_log_probs.tolist() == [-0.5, -0.5]
+    assert choice.output_items[0]["content"] == "ngtok1:x"
+    broken = part("x")
+    broken["choices"][0]["delta"]["generation_token_ids"] = "ngtok1:i32:K"
+    refused([part("x"), broken], "chunk 1: generation_token_ids is 'ngtok1:i32:K'")
+
+
+def test_masks_and_masks_of_candidates_come_in_pieces():
+    parts = [chunk(piece("x", [i], generation_loss_mask=[i % 2], sampling_mask=[[i]])) for i in (41, 2)]
+    [choice] = read_response(merge_stream([FIRST, *parts]))
+    assert (choice.generation_loss_mask, choice.extras) == ([1, 0], {"sampling_mask": [[41], [2]]})
+
+
+def test_nesting_beyond_all_bounds():
+    refused("data: " + "[" * 100_000, "not JSON")
+
+
+def test_many_pieces_take_linear_time():
+    def seconds(number: int) -> float:
+        arguments = [
+            {"index": 0, "id": "a" if k == 0 else None, "function": {"arguments": "x" * 20}} for k in range(number)
+        ]
+        parts = [chunk({"index": 0, "delta": {"tool_calls": [call]}}) for call in arguments]
+        started = time.process_time()
+        merge_stream(parts)
+        return time.process_time() - started
+
+    seconds(1000)
+    assert seconds(40_000) < 12 * seconds(5_000) + 0.3

@@ -1,8 +1,9 @@
 """TRL: batches of parallel lists."""
 
+import numpy as np
 import pytest
 from support.payloads import refused
-from tokenrecords import read_response
+from tokenrecords import entries_from_response, read_response
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,50 @@ def test_trl_candidates_are_found_by_id():
     assert read_response(payload)[0].generation_log_probs == [-0.1, -0.4]
     payload["logprob_token_ids"][0][1] = [8, 7]
     refused(payload, "trl choice 0: generation_log_probs[1] is null")
+
+
+MASKED = {"prompt_ids": [[1]], "completion_ids": [[2, 3], [4]], "logprobs": [[-0.1, 0.0], [-0.2]]}
+
+
+@pytest.mark.parametrize("mask", [[[1, 0], [1]], [[True, False], [True]], [np.array([1, 0]), np.array([True])]])
+def test_the_mask_of_the_environment(mask):
+    found = read_response({**MASKED, "env_mask": mask})
+    assert [choice.generation_loss_mask for choice in found] == mask
+    assert all(choice.generation_loss_mask is row for choice, row in zip(found, mask, strict=True))
+    entries = entries_from_response({**MASKED, "env_mask": mask}, rollout_id="r", model_call_id="c")
+    assert [entry.generation_loss_mask for entry in entries] == mask
+    assert "generation_loss_mask" not in entries_from_response(MASKED, rollout_id="r", model_call_id="c")[0].model_extra
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        ([[1, 0]], "trl: 2 completion_ids and 1 env_mask"),
+        ([[1], [1]], "trl choice 0: 2 generation_token_ids and 1 generation_loss_mask"),
+        ([[1, 0], [1, 1]], "trl choice 1: 1 generation_token_ids and 2 generation_loss_mask"),
+        ([[1, 2], [1]], "trl choice 0: generation_loss_mask[1] is 2: a mask must hold 0 and 1"),
+        ([[1, None], [1]], "generation_loss_mask[1] is None"),
+        ([[1, 0.0], [1]], "generation_loss_mask[1] is 0.0"),
+        ([[1, 0], None], "trl choice 1: env_mask is null"),
+        ([1, 0], "trl choice 0: generation_loss_mask (env_mask) is int: a list"),
+        (5, "trl: env_mask is int: a list of lists is needed"),
+    ],
+)
+def test_masks_that_are_none(mask, message):
+    refused({**MASKED, "env_mask": mask}, message)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"logprobs": [[[-0.5]]], "logprob_token_ids": {"a": 1}},
+        {"logprobs": [[[-0.5]]], "logprob_token_ids": 5},
+        {"logprobs": [[[-0.5]]], "logprob_token_ids": [[[[2]]]]},
+        {"logprobs": [[-0.5]], "completion_ids": [{"a": 1}]},
+    ],
+)
+def test_what_is_no_list_of_candidates(fields):
+    refused({"prompt_ids": [[1]], "completion_ids": [[2]], **fields}, "trl choice 0: ")
 
 
 def test_the_completions_of_a_prompt_stand_together():

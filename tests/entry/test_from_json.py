@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,12 @@ def test_subclasses() -> None:
     record.prompt_token_ids = [1, 2, 3, 4]
     with pytest.raises(ValueError, match="prompt_token_ids"):
         record.to_json()
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "generation_token_ids", "generation_log_probs"])
+@pytest.mark.parametrize("text", [None, "null", "{}", '"x"', "5", "[[1]]", "[null]"])
+def test_an_array_that_is_none_is_named(name: str, text: str | None) -> None:
+    members = [f'"{key}":{json.dumps(value) if key != name else text}' for key, value in FIELDS.items()]
+    data = "{" + ",".join(member for member in members if member != f'"{name}":None') + "}"
+    with pytest.raises(ValidationError, match=name):
+        TokenEntry.from_json(data)

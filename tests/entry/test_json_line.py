@@ -117,6 +117,16 @@ def test_values_assigned_without_validation_are_written_or_refused_clearly():
     entry = make_entry()
     entry.generation_log_probs = (-0.5, NAN)
     assert entry.model_dump(mode="json")["generation_log_probs"] == [-0.5, "NaN"]
+    entry.generation_log_probs = ["x"]
+    assert entry.model_dump(mode="json")["generation_log_probs"] == ["x"]
+
+
+def test_what_can_not_be_written_is_named_with_its_call():
+    entry = make_entry(rollout_id="a rollout", model_call_id="a call")
+    entry.x = object()
+    message = r"^model call 'a call' of rollout 'a rollout' can't be written: x: .* \(it is object\)$"
+    with pytest.raises(ValueError, match=message):
+        entry.to_json()
 
 
 @pytest.mark.parametrize("mode", ["validation", "serialization"])
@@ -131,8 +141,6 @@ def test_json_schema(mode):
     assert mine["additionalProperties"] is True
     assert mine["$defs"]["ParentResolutionStatus"]["enum"] == ["root", "resolved", "unresolved"]
 
-
-# --- routed_experts ---
 
 ROUTES = [np.dtype(code).newbyteorder(order) for code in ("i1", "i2", "i4") for order in "<>"]
 
@@ -168,7 +176,9 @@ def test_a_known_route():
 def test_routes_of_another_dtype(dtype):
     entry = make_entry(routed_experts=np.zeros((1, 1, 1), dtype))
     for dump in (entry.model_dump_json, lambda: entry.model_dump(mode="json")):
-        with pytest.raises(PydanticSerializationError, match=r"routed_experts (has dtype|must be integers)"):
+        with pytest.raises(
+            PydanticSerializationError, match=r"routed_experts (has dtype|is ndarray of \S+: routes must be integers)"
+        ):
             dump()
 
 
@@ -176,7 +186,10 @@ def test_routes_of_another_dtype(dtype):
 def test_routes_of_another_shape(shape):
     entry = make_entry(routed_experts=np.zeros(shape, np.int8))
     for dump in (entry.model_dump_json, lambda: entry.model_dump(mode="json")):
-        with pytest.raises(PydanticSerializationError, match=r"routed_experts must have 3 dimensions .*got shape"):
+        with pytest.raises(
+            PydanticSerializationError,
+            match=r"routed_experts has shape .*: 3 dimensions \(tokens, layers, top_k\) are needed",
+        ):
             dump()
 
 

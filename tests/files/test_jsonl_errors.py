@@ -85,6 +85,7 @@ def test_skip_delivers_the_rest(threads: int) -> None:
         assert call_ids(read_jsonl(MIXED, on_error="skip", threads=threads)) == GOOD
     (warning,) = caught
     assert "3 lines" in str(warning.message)
+    assert "the first: <bytes>:3: " in str(warning.message)
     assert warning.filename == __file__
 
 

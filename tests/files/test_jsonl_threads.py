@@ -139,3 +139,10 @@ def test_no_python_object_for_an_id() -> None:
     assert len(found.prompt_token_ids) == ids
     assert peak - len(data) < 8 * ids
     assert kept < 5 * ids
+
+
+def test_one_thread_is_the_own_one() -> None:
+    for threads, own in ((1, True), (2, False)):
+        with scan_jsonl(THREE, threads=threads) as reader:
+            next(reader)
+            assert (scanning_threads() == []) is own

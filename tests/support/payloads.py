@@ -52,7 +52,23 @@ def words(ids: Any, log_probs: Any) -> dict[str, Any]:
 
 def numbered(ids: Any, log_probs: Any) -> dict[str, Any]:
     """`logprobs` whose entries have their ids beside the words."""
-    return {"content": [log_prob_entry("x", lp, token_id=i) for i, lp in zip(ids, log_probs, strict=True)]}
+    return {"content": entries(ids, log_probs, "token_id")}
+
+
+def entries(ids: Any, log_probs: Any, key: str) -> list[dict[str, Any]]:
+    """Entries of log-probs that have their ids under a key."""
+    return [log_prob_entry("x", lp, **{key: i}) for i, lp in zip(ids, log_probs, strict=True)]
+
+
+def duos(ids: Any, log_probs: Any) -> list[list[Any]]:
+    """Pairs of log-prob and id, as LMDeploy has them."""
+    return [[lp, i] for i, lp in zip(ids, log_probs, strict=True)]
+
+
+def engine_output(index: int, ids: Any, log_probs: Any) -> dict[str, Any]:
+    """An output of vLLM in process: the log-prob of each sampled id beside that of a candidate."""
+    scored = [{str(i): {"logprob": lp}, "-1": {"logprob": -99.0}} for i, lp in zip(ids, log_probs, strict=True)]
+    return {"index": index, "text": "x", "token_ids": ids, "logprobs": scored, "finish_reason": "stop"}
 
 
 def pairs(ids: Any, log_probs: Any) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from support.payloads import numbered, pairs, token_fields, words
+from support.payloads import duos, engine_output, entries, numbered, pairs, token_fields, words
 
 IDS = st.lists(st.integers(0, 200_000), min_size=1, max_size=5)
 CHOICE = IDS.flatmap(
@@ -17,7 +17,7 @@ def usage_of(prompt: list[int], samples: list[Any]) -> dict[str, int]:
     return {"prompt_tokens": len(prompt), "completion_tokens": sum(len(ids) for ids, _ in samples)}
 
 
-def chat_of(prompt: list[int], samples: list[Any], choice_of: Any, **head: Any) -> dict[str, Any]:
+def chat_of(prompt: list[int], samples: list[Any], choice_of: Any, /, **head: Any) -> dict[str, Any]:
     choices = [
         {"index": i, "message": {"role": "assistant", "content": "x"}, **choice_of(ids, log_probs)}
         for i, (ids, log_probs) in enumerate(samples)
@@ -86,6 +86,61 @@ def sound_payloads(prompt: list[int], samples: list[Any]) -> dict[str, Any]:
                 }
             },
         ),
+        "lmdeploy-chat": chat_of(
+            prompt,
+            samples,
+            lambda i, lp: {"output_ids": i, "output_token_logprobs": duos(i, lp)},
+            prompt_token_ids=prompt,
+        ),
+        "lmdeploy-messages": {
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+            "prompt_token_ids": prompt,
+            "output_ids": ids,
+            "output_token_logprobs": duos(ids, log_probs),
+            "usage": {"output_tokens": len(ids)},
+        },
+        "lmdeploy-generate": [
+            {
+                "text": "x",
+                "prompt_token_ids": prompt,
+                "output_ids": i,
+                "meta_info": {"completion_tokens": len(i), "output_token_logprobs": duos(i, lp)},
+            }
+            for i, lp in samples
+        ],
+        "llama-cpp": [
+            {
+                "content": "x",
+                "prompt_token_ids": prompt,
+                "tokens": i,
+                "tokens_predicted": len(i),
+                "completion_probabilities": entries(i, lp, "id"),
+            }
+            for i, lp in samples
+        ],
+        "llama-cpp-chat": chat_of(
+            prompt, samples, lambda i, lp: {"logprobs": {"content": entries(i, lp, "id")}}, prompt_token_ids=prompt
+        ),
+        "together-chat": chat_of(
+            prompt,
+            samples,
+            lambda i, lp: {"logprobs": {"token_ids": i, "tokens": ["x"] * len(i), "token_logprobs": lp}},
+            prompt=[{"text": "x", "logprobs": {"token_ids": prompt}}],
+        ),
+        "tinker": {
+            "type": "sample",
+            "prompt_token_ids": prompt,
+            "sequences": [{"tokens": i, "logprobs": lp, "stop_reason": "stop"} for i, lp in samples],
+        },
+        "vllm-engine": {
+            "request_id": "r",
+            "finished": True,
+            "prompt_token_ids": prompt,
+            "outputs": [engine_output(k, i, lp) for k, (i, lp) in enumerate(samples)],
+        },
+        "flat": token_fields(prompt, ids, log_probs),
         "tgi": {
             "generated_text": "x",
             "details": {

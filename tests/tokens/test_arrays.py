@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import array
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.holders import Array
 from tokenrecords.tokens.arrays import (
     Fault,
@@ -17,6 +20,7 @@ from tokenrecords.tokens.arrays import (
     id_array,
     join_arrays,
     log_prob_array,
+    mask_array,
     same,
     same_ids,
     shared_dtype,
@@ -219,3 +223,49 @@ def test_values_as_a_list() -> None:
     assert as_list(given) is given
     assert as_list((1, 2)) == as_list(np.array([1, 2], np.uint64)) == as_list(range(1, 3)) == [1, 2]
     assert (as_list("12"), as_list(None)) == ("12", None)
+
+
+def test_masks_are_zeros_and_ones() -> None:
+    for mask in ([1, 0], (True, False), [np.int8(1), np.False_], np.array([1, 0], np.uint64), np.array([True, False])):
+        found = mask_array(mask)
+        assert (found.dtype, found.tolist()) == (np.bool_, [True, False])
+    assert mask_array([]).tolist() == mask_array(np.empty(0)).tolist() == []
+    lists = ([0, 2], 1), ([-1], 0), ([0.0], 0), (["1"], 0), ([None], 0)
+    for wrong, index in (*lists, (np.array([0, 1, 3]), 2), (np.array([-1]), 0)):
+        with pytest.raises(Fault, match=r"a mask must hold 0 and 1") as caught:
+            mask_array(wrong)
+        assert caught.value.index == index
+    for whole in ("10", 1, None, {1}, np.array([0.5])):
+        with pytest.raises(Fault, match=r"^a mask must hold 0 and 1, got |: a mask must hold 0 and 1, got ") as caught:
+            mask_array(whole)
+        assert caught.value.index is None
+    with pytest.raises(Fault, match="one dimension is needed"):
+        mask_array(np.ones((1, 1), bool))
+
+
+def test_an_int_of_too_many_digits_is_shown_by_its_size() -> None:
+    assert shown(10**5000) == f"an int of {(10**5000).bit_length():,} bits"
+    with pytest.raises(Fault, match="token ids must be below 2"):
+        check_ids([10**5000])
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, float("nan")]) | st.text(max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=1), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+def plain(value: Any) -> Any:
+    """The value with a text for NaN, so that == takes NaN for itself."""
+    if isinstance(value, float):
+        return "NaN!" if math.isnan(value) else value
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+@given(values, values)
+def test_same_is_equality_with_nan_equal_to_itself(a: Any, b: Any) -> None:
+    assert same(a, a)
+    assert same(a, b) == (plain(a) == plain(b))

@@ -72,6 +72,28 @@ def test_rows_from_a_start_on():
         decode_routed_experts(value, tokens=3)
 
 
+def test_rows_from_a_start_that_the_caller_knows():
+    for encoding in ENCODINGS:
+        value = encode_routed_experts(ROUTES, encoding)
+        if encoding == "object":
+            value = {**value, "start": 4}
+        found = decode_routed_experts(value, tokens=8, rows="tokens-1", start=4, shape=(2, 2))
+        assert np.array_equal(found, ROUTES)
+        with pytest.raises(ValueError, match=r"3 rows( after a start of \d)?, but 8 tokens|start is 5: the routed"):
+            decode_routed_experts(value, tokens=8, rows="tokens-1", start=5, shape=(2, 2))
+    with pytest.raises(ValueError, match=r"^start is 4: the routed_experts object says 0$"):
+        decode_routed_experts(encode_routed_experts(ROUTES, "object"), tokens=7, start=4)
+    for wrong in (-1, True, 1.0, None):
+        with pytest.raises(ValueError, match=r"^start is .*: an integer of 0 or more is needed"):
+            decode_routed_experts(ROUTES, tokens=3, start=wrong)
+
+
+def test_a_header_that_promises_more_than_is_there():
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (200000, 1000, 200), }".ljust(117) + b"\n"
+    with pytest.raises(ValueError, match=r"no readable .npy file: 0 bytes for int32 of shape"):
+        decode_routed_experts(b64(b"\x93NUMPY\x01\x00\x76\x00" + header), tokens=4)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -133,3 +155,28 @@ def test_what_can_not_be_encoded():
         encode_routed_experts(ROUTES[0], "npy")
     with pytest.raises(ValueError, match="int32"):
         encode_routed_experts(np.array([[[2**40]]]), "int32")
+
+
+def test_arrays_of_either_byte_order_become_the_same_text() -> None:
+    routes = np.arange(6, dtype="<i2").reshape(3, 1, 2)
+    for encoding in ("nrlre1", "int32", "object"):
+        assert encode_routed_experts(routes.astype(">i2"), encoding) == encode_routed_experts(routes, encoding)
+
+
+def test_a_shape_beyond_64_bits_is_not_empty() -> None:
+    value = {"data": "", "dtype": "int8", "shape": [2**32, 2**32, 1], "start": 0}
+    with pytest.raises(ValueError, match=r"holds 0 bytes, but int8 of shape"):
+        decode_routed_experts(value, tokens=2**32)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1, 1), ()])
+def test_a_shape_has_two_or_three_sizes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"^shape is \(.*\): shape must be \(layers, top_k\)"):
+        decode_routed_experts("AAAAAA==", tokens=1, shape=shape)
+
+
+def test_sizes_are_plain_digits_and_a_long_text_is_shown_short() -> None:
+    for sizes in ("\u0661x1x1", "1x1", "1x1x-1", "1x1x1x1", "axbxc"):
+        with pytest.raises(ValueError, match="nrlre1") as caught:
+            decode_routed_experts(f"nrlre1:int8:{sizes}:" + "A" * 1_000, tokens=1)
+        assert len(str(caught.value)) < 200

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import time
 from types import EllipsisType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from tokenrecords.engines.payload import Body, unwrap
+from tokenrecords.engines.reconcile import checked_mask
 from tokenrecords.engines.response import read_sent
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
-from tokenrecords.tokens.names import ARRAY_FIELDS, PROMPT, TOKEN_FIELDS
+from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, PROMPT, TOKEN_FIELDS
 
 _CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
+CHOICES: Final = ("calls", "rollouts")
 _LINEAGE_FIELDS: Final = ("parent_call_id", "parent_resolution")
 # What a record says of its tokens and its lineage is read and computed here, never given.
 _OWN_FIELDS: Final = frozenset({*ARRAY_FIELDS, "parent_resolution_reason", "cum_len", "digest", "prompt_is_delta"})
@@ -32,19 +34,25 @@ def entries_from_response(
     parent: TokenEntry | EllipsisType | None = ...,
     delta: bool = False,
     check_counts: bool = True,
+    prompt_token_ids: Any = None,
+    choices: Literal["calls", "rollouts"] = "calls",
     **fields: Any,
 ) -> list[TokenEntry]:
     """One stamped record for each choice of a served response.
 
     `model`, `response_id` and `created_at` come from the payload; where it has no time, or 0, `created_at` is now.
-    `finish_reason` is kept as an extra field: masking samples that were cut off needs it.
+    `finish_reason` is kept as an extra field: masking samples that were cut off needs it. So are, where the response
+    says them, `generation_loss_mask`, `weight_version`, `sampling_mask`, `indexer_topk`, and what begins with `ng_`.
 
     Args:
         payload: As for `read_response`.
         dialect: As for `read_response`.
         check_counts: As for `read_response`.
+        prompt_token_ids: As for `read_response`.
         rollout_id: The training sample.
-        model_call_id: The served call; with several choices each becomes `<model_call_id>#<index>`.
+        model_call_id: The served call.
+        choices: What several choices are: calls of one rollout, `<model_call_id>#<index>`; or rollouts of their own,
+            `<rollout_id>.choice-<index>`, each with the call id as given.
         parent: The earlier record that this call continues: RESOLVED if its cumulative ids are a prefix of the prompt,
             else UNRESOLVED with the reason in `parent_resolution_reason`. None: the call is a ROOT. Omitted: no
             decision is recorded.
@@ -55,8 +63,9 @@ def entries_from_response(
         The records in order of index; an empty list where the payload carries no token ids.
 
     Raises:
-        ValueError: As `read_response`, and for `delta` without `parent`; a pydantic ValidationError (a ValueError)
-            where a field is of the wrong type.
+        ValueError: As `read_response`, for `delta` without `parent`, for a `parent` of several rollouts, and for a
+            `generation_loss_mask` in `fields` that does not fit; a pydantic ValidationError (a ValueError) where a
+            field is of the wrong type.
         TypeError: As `read_response`, and for a field in `fields` that this function sets itself.
 
     >>> [entry] = entries_from_response({
@@ -67,6 +76,37 @@ def entries_from_response(
     >>> entry.response_id, entry.cum_len, str(entry.parent_resolution), entry.finish_reason
     ('g1', 3, 'root', 'length')
     """
+    _check_arguments(rollout_id, parent, choices, fields, delta=delta)
+    sent = unwrap(payload)
+    served = read_sent(sent, dialect=dialect, check=check_counts, prompts=prompt_token_ids)
+    apart = choices == "rollouts" and len(served) > 1
+    if apart and isinstance(parent, TokenEntry):
+        raise ValueError(f"parent is a call of rollout {rollout_id!r}: rollouts of their own have none")
+    # A batch says what it says of the call, if at all, in each sample.
+    about = _about({} if isinstance(sent, list) else sent.body)
+    entries = []
+    for choice in served:
+        values = {
+            **about,
+            **choice.extras,
+            "rollout_id": f"{rollout_id}.choice-{choice.index}" if apart else rollout_id,
+            "model_call_id": model_call_id if apart or len(served) == 1 else f"{model_call_id}#{choice.index}",
+            "response_id": choice.response_id or about["response_id"],
+            **{name: getattr(choice, name) for name in _CHOICE_FIELDS},
+            **fields,
+        }
+        mask = fields.get(LOSS_MASK, choice.generation_loss_mask)
+        if mask is not None:
+            values[LOSS_MASK] = checked_mask(mask, len(choice.generation_token_ids))
+        entries.append(_stamped(TokenEntry(**values), parent, delta=delta))
+    return entries
+
+
+def _check_arguments(
+    rollout_id: str, parent: TokenEntry | EllipsisType | None, choices: str, fields: dict[str, Any], *, delta: bool
+) -> None:
+    if choices not in CHOICES:
+        raise ValueError(f"choices is {choices!r}: 'calls' or 'rollouts' is needed")
     if delta and parent is ...:
         raise ValueError("delta=True requires parent: a delta is what a prompt adds to its parent")
     if isinstance(parent, TokenEntry):
@@ -79,22 +119,6 @@ def entries_from_response(
             raise TypeError(f"{name} can't be given: it is found by the tokens of parent=")
     if _OWN_FIELDS & fields.keys():
         raise TypeError(f"{min(_OWN_FIELDS & fields.keys())} is read from the response and can't be given")
-    sent = unwrap(payload)
-    choices = read_sent(sent, dialect=dialect, check=check_counts)
-    # A batch says what it says of the call, if at all, in each sample.
-    about = _about({} if isinstance(sent, list) else sent.body)
-    entries = []
-    for choice in choices:
-        values = {
-            **about,
-            "rollout_id": rollout_id,
-            "model_call_id": model_call_id if len(choices) == 1 else f"{model_call_id}#{choice.index}",
-            "response_id": choice.response_id or about["response_id"],
-            **{name: getattr(choice, name) for name in _CHOICE_FIELDS},
-            **fields,
-        }
-        entries.append(_stamped(TokenEntry(**values), parent, delta=delta))
-    return entries
 
 
 def _about(body: Body) -> dict[str, Any]:

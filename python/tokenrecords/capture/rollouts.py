@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.capture.rows import Reading
 from tokenrecords.entry.errors import one_line
-from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.files.sources import BOM, SUFFIX
-from tokenrecords.lineage.parents import resolve_parent
+from tokenrecords.lineage.parents import link_entries
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-    from types import UnionType
 
     from tokenrecords.entry.model import TokenEntry
 
@@ -43,53 +41,91 @@ class BadLine:
 
 
 @dataclass
+class _Line:
+    """The records of one line."""
+
+    path: str
+    number: int
+    entries: list[TokenEntry]
+
+
+@dataclass
 class Capture:
     """The calls captured so far, by rollout and in the order of capture.
 
     Args:
         earlier: Gives the records that a rollout has already, when the first of its calls comes.
-        dialect: As for `read_response`.
+        reading: How responses are read.
     """
 
     earlier: Callable[[str], Iterable[TokenEntry]]
-    dialect: str | None = None
-    new: dict[str, list[TokenEntry]] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
     known: int = 0  # calls that were there already, with the same tokens
     bad: list[BadLine] = field(default_factory=list)
+    _earlier: dict[str, list[TokenEntry]] = field(default_factory=dict)
     _calls: dict[str, dict[str, TokenEntry]] = field(default_factory=dict)
+    _new: dict[str, list[_Line]] = field(default_factory=dict)
 
     def read(self, lines: Iterable[bytes], path: str) -> Iterator[int]:
         """Capture the lines of a file; yields the bytes of each, for a progress bar."""
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    self._add(from_json(line.removeprefix(BOM) if number == 1 else line))
+                    self._add(from_json(line.removeprefix(BOM) if number == 1 else line), path, number)
                 except _FAULTS as error:
                     self.bad.append(BadLine(path, number, one_line(error)))
             yield len(line)
 
-    def _add(self, row: Any) -> None:
-        if not isinstance(row, dict):
-            raise ValueError(f"an object is needed, got {type(row).__name__}")
-        rollout_id = check_rollout_id(_required(row, "rollout_id", str))
-        if rollout_id not in self._calls:
-            self._calls[rollout_id] = {call.model_call_id: call for call in self.earlier(rollout_id)}
-        calls = self._calls[rollout_id]
-        new = []
-        for entry in _entries(row, self.dialect):
-            known = calls.get(entry.model_call_id)
+    def linked(self) -> Iterator[tuple[str, list[TokenEntry], list[bytes]]]:
+        """Each rollout's new records, linked, and their lines; what can't be written becomes a bad line."""
+        for rollout_id, found in self._new.items():
+            entries, lines = self._written(self._earlier[rollout_id], found)
+            if entries:
+                yield rollout_id, entries, lines
+
+    def faults(self) -> list[BadLine]:
+        """The bad lines in the order of the input."""
+        return sorted(self.bad, key=lambda bad: bad.line)
+
+    def _add(self, row: Any, path: str, number: int) -> None:
+        # Before anything else, so that a bad id is said as such.
+        if isinstance(row, dict) and isinstance(row.get("rollout_id"), str):
+            check_rollout_id(row["rollout_id"])
+        new: dict[str, list[TokenEntry]] = {}
+        for entry in self.reading.entries(row):
+            known = self._of(check_rollout_id(entry.rollout_id)).get(entry.model_call_id)
             if known is None:
-                _decide(entry, row, calls.values())
-                entry.to_json()  # what can't be written must not cost the others when all of them are
-                new.append(entry)
+                new.setdefault(entry.rollout_id, []).append(entry)
             elif not _same_tokens(known, entry):
                 raise ValueError(f"model call {entry.model_call_id!r} was seen before with other tokens")
             else:
                 self.known += 1
         # All choices of a line are captured or none.
-        for entry in new:
-            calls[entry.model_call_id] = entry
-            self.new.setdefault(rollout_id, []).append(entry)
+        for rollout_id, entries in new.items():
+            self._calls[rollout_id].update((entry.model_call_id, entry) for entry in entries)
+            self._new.setdefault(rollout_id, []).append(_Line(path, number, entries))
+
+    def _of(self, rollout_id: str) -> dict[str, TokenEntry]:
+        """The calls of a rollout by id."""
+        if rollout_id not in self._calls:
+            self._earlier[rollout_id] = list(self.earlier(rollout_id))
+            self._calls[rollout_id] = {call.model_call_id: call for call in self._earlier[rollout_id]}
+        return self._calls[rollout_id]
+
+    def _written(self, earlier: list[TokenEntry], found: list[_Line]) -> tuple[list[TokenEntry], list[bytes]]:
+        """Link the records of a rollout, and write each once; again without those that can't be written."""
+        copies = [[entry.model_copy() for entry in line.entries] for line in found]
+        new = [entry for entries in copies for entry in entries]
+        link_entries([*(entry.model_copy() for entry in earlier), *new])
+        lines, left = [], []
+        for line, entries in zip(found, copies, strict=True):
+            try:
+                lines += [entry.to_json() + b"\n" for entry in entries]
+            except _FAULTS as error:
+                self.bad.append(BadLine(line.path, line.number, one_line(error)))
+            else:
+                left.append(line)
+        return (new, lines) if len(left) == len(found) else self._written(earlier, left)
 
 
 def record_path(directory: Path, rollout_id: str) -> Path:
@@ -108,38 +144,6 @@ def check_rollout_id(rollout_id: str) -> str:
     if len(rollout_id) + len(SUFFIX) > _MAX_NAME:
         raise ValueError(f"rollout_id is too long for a file name: {len(rollout_id)} characters")
     return rollout_id
-
-
-def _required(row: dict[str, Any], name: str, kind: type | UnionType) -> Any:
-    if name not in row:
-        raise ValueError(f"{name} is missing")
-    if not isinstance(row[name], kind):
-        needed = getattr(kind, "__name__", str(kind))
-        raise ValueError(f"{name} is {type(row[name]).__name__}, {needed} is needed")
-    return row[name]
-
-
-def _entries(row: dict[str, Any], dialect: str | None) -> list[TokenEntry]:
-    entries = entries_from_response(
-        _required(row, "response", dict | list),
-        rollout_id=row["rollout_id"],
-        model_call_id=_required(row, "model_call_id", str),
-        dialect=dialect,
-    )
-    if not entries:
-        raise ValueError("the response carries no token ids")
-    return [entry.as_arrays() for entry in entries]
-
-
-def _decide(entry: TokenEntry, row: dict[str, Any], earlier: Iterable[TokenEntry]) -> None:
-    """Find the parent of an entry, and note it."""
-    if "parent_call_id" in row and row["parent_call_id"] is None:
-        entry.parent_resolution = ParentResolutionStatus.ROOT
-        return
-    if "parent_call_id" in row:
-        entry.parent_call_id = _required(row, "parent_call_id", str)
-    decision = resolve_parent(entry, earlier)
-    entry.parent_call_id, entry.parent_resolution, entry.parent_resolution_reason = decision
 
 
 def _same_tokens(a: TokenEntry, b: TokenEntry) -> bool:

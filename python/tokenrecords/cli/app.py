@@ -13,12 +13,15 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tokenrecords._core import __version__
+from tokenrecords.capture.entries import CHOICES
 from tokenrecords.capture.rollouts import Capture, record_path
+from tokenrecords.capture.rows import Reading
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
 from tokenrecords.entry.entries import group_by_rollout
-from tokenrecords.files.jsonl import append_jsonl, read_jsonl, scan_jsonl, write_jsonl
+from tokenrecords.files.durable import append_lines, write_whole
+from tokenrecords.files.jsonl import read_jsonl, scan_jsonl
 from tokenrecords.files.sources import record_files
 from tokenrecords.verification.findings import Finding, Report
 from tokenrecords.verification.verify import verify as verify_entries
@@ -60,7 +63,8 @@ def capture(
             metavar="RESPONSES.jsonl",
             exists=True,
             dir_okay=False,
-            help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id".',
+            help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id", '
+            '"request", "prompt_token_ids", "weight_version".',
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the rollouts' files go.")],
@@ -70,10 +74,18 @@ def capture(
     dialect: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Of all responses, if not detected: {', '.join(BY_NAME)}.")
     ] = None,
+    choices: Annotated[
+        str, typer.Option(metavar="calls|rollouts", help="What several choices of a response are.")
+    ] = "calls",
+    no_check_counts: Annotated[
+        bool, typer.Option("--no-check-counts", help="Don't compare tokens with the engine's counts.")
+    ] = False,
 ) -> None:
     """Write the calls of served responses as records, DIR/<rollout_id>.tokens.jsonl.
 
-    A rollout id has letters, digits, '.', '_' and '-'. A call that was there before with the same tokens counts once.
+    A response is a payload, or a stream as text or as a list of its chunks. A rollout id has letters, digits, '.', '_'
+    and '-'. A call that was there before with the same tokens counts once. Parents are found when all lines were read,
+    whatever their order.
 
     Exit status: 0 if every line was captured, 1 if some were not, 2 if the command can't be carried out.
     """
@@ -81,6 +93,8 @@ def capture(
         raise typer.BadParameter("--append and --overwrite exclude each other")
     if dialect is not None and dialect not in BY_NAME:
         raise typer.BadParameter(f"--dialect is {dialect}: one of {', '.join(BY_NAME)} is needed")
+    if choices not in CHOICES:
+        raise typer.BadParameter(f"--choices is {choices}: one of {', '.join(CHOICES)} is needed")
 
     def earlier(rollout_id: str) -> Iterable[TokenEntry]:
         path = record_path(out, rollout_id)
@@ -90,25 +104,29 @@ def capture(
             raise typer.BadParameter(f"{path} is already there: say --append or --overwrite")
         return read_jsonl(path)
 
-    captured = Capture(earlier, dialect)
+    captured = Capture(earlier, Reading(dialect, choices, check_counts=not no_check_counts))
     with responses.open("rb") as lines, _progress() as progress:
         task = progress.add_task(responses.name, total=responses.stat().st_size)
         for done in captured.read(lines, str(responses)):
             progress.advance(task, done)
 
-    write = append_jsonl if append else write_jsonl
+    entries: list[TokenEntry] = []
+    rollouts = 0
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for rollout_id, new in captured.new.items():
-            write(record_path(out, rollout_id), new)
+        for rollout_id, new, records in captured.linked():
+            path = record_path(out, rollout_id)
+            append_lines(path, records, fsync=True) if append else write_whole(path, records)
+            entries += new
+            rollouts += 1
     except OSError as error:
         raise typer.BadParameter(str(error)) from error
 
-    entries = [entry for new in captured.new.values() for entry in new]
     print_table(CALLS, map(call_row, entries))
     known = f", {captured.known:,} there already" if captured.known else ""
-    typer.secho(f"{_count(entries, 'call')} of {_count(captured.new, 'rollout')} written to {out}{known}", bold=True)
-    _report(captured.bad)
+    written = f"{_count(entries, 'call')} of {_counted(rollouts, 'rollout')}"
+    typer.secho(f"{written} written to {out}{known}", bold=True)
+    _report(captured.faults())
 
 
 @app.command()
@@ -209,7 +227,11 @@ def _report(bad: Sequence[object]) -> None:
 
 
 def _count(things: Sized, noun: str) -> str:
-    return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
+    return _counted(len(things), noun)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _progress() -> Progress:

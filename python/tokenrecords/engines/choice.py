@@ -9,11 +9,19 @@ from tokenrecords.tokens.names import GENERATION, PROMPT
 
 
 class Source(NamedTuple):
-    """One place where a payload speaks of a token field."""
+    """One place where a payload speaks of a field.
+
+    Attributes:
+        field: A token field, the loss mask, or an extra field of the record.
+        place: The place as an error names it.
+        value: What stands there.
+        clipped: True where an id may be 0 in place of what the engine ran on.
+    """
 
     field: str
     place: str
     value: Any
+    clipped: bool = False
 
 
 class ResponseFault(ValueError):  # noqa: N818 - an error once its dialect is said
@@ -31,6 +39,10 @@ class ResponseFault(ValueError):  # noqa: N818 - an error once its dialect is sa
             return f"{dialect}: {self.why}"
         which = f"choice {self.choice}" if self.last == self.choice else f"choices {self.choice} to {self.last}"
         return f"{dialect} {which}: {self.why}"
+
+
+class MissingField(ResponseFault):
+    """No place speaks of a field that every choice needs."""
 
 
 @dataclass(slots=True)
@@ -58,14 +70,19 @@ class RawChoice:
     response_id: str | None = None
     counts: dict[str, Any] = field(default_factory=dict)
 
-    def values(self, name: str) -> list[tuple[str, Any]]:
-        """The (place, value) pairs of one token field, the best place first."""
-        return [(source.place, source.value) for source in self.sources if source.field == name]
+    def of(self, name: str) -> list[Source]:
+        """The places of one field, the best one first."""
+        return [source for source in self.sources if source.field == name]
 
     @property
     def carries_ids(self) -> bool:
         """True if any place holds token ids; log-probs and routes alone are not tokens."""
         return any(source.field in (PROMPT, GENERATION) for source in self.sources)
+
+    @property
+    def aborted(self) -> bool:
+        """True if the engine says that it gave the call up."""
+        return self.finish_reason == "abort"
 
 
 def said(*places: tuple[str, str, Any]) -> list[Source]:
@@ -75,4 +92,4 @@ def said(*places: tuple[str, str, Any]) -> list[Source]:
 
 def below(prefix: str, sources: list[Source]) -> list[Source]:
     """The places of something that lies below `prefix`."""
-    return [Source(source.field, f"{prefix}.{source.place}", source.value) for source in sources]
+    return [source._replace(place=f"{prefix}.{source.place}") for source in sources]

@@ -8,9 +8,12 @@ from tokenrecords.engines.choice import RawChoice, Source, below
 from tokenrecords.engines.dynamo import on_nvext, refuse_unassigned, without_postprocessed
 from tokenrecords.engines.items import finish_reason, message_items, text_items
 from tokenrecords.engines.litellm import on_swept
+from tokenrecords.engines.lmdeploy import on_output
 from tokenrecords.engines.native import on_item
 from tokenrecords.engines.openai import on_logprobs
+from tokenrecords.engines.provenance import kept
 from tokenrecords.engines.sglang import meta_counts, on_meta_info, on_sglext
+from tokenrecords.engines.together import on_echo
 from tokenrecords.engines.vllm import on_choice, on_payload
 
 if TYPE_CHECKING:
@@ -23,14 +26,14 @@ def read_choices(payload: Payload) -> list[RawChoice]:
         refuse_unassigned(payload.body)
     # Without any choice the payload may still carry ids (of the prompt): then its choice was lost.
     pairs = zip(payload.choices or [{}], payload.messages or [{}], strict=True)
-    return [_read_choice(payload.body, choice, message) for choice, message in pairs]
+    return [_read_choice(payload, place, choice, message) for place, (choice, message) in enumerate(pairs)]
 
 
-def _read_choice(body: Body, choice: Body, message: Body) -> RawChoice:
+def _read_choice(payload: Payload, place: int, choice: Body, message: Body) -> RawChoice:
     items = text_items(choice.get("text")) if choice.get("message") is None else message_items(message)
     return RawChoice(
         index=choice.get("index"),
-        sources=without_postprocessed(_sources(body, choice, message)),
+        sources=without_postprocessed(_sources(payload, place, choice, message)),
         output_items=items,
         token_item_index=0 if items else None,
         finish_reason=finish_reason(choice.get("finish_reason")),
@@ -38,18 +41,22 @@ def _read_choice(body: Body, choice: Body, message: Body) -> RawChoice:
     )
 
 
-def _sources(body: Body, choice: Body, message: Body) -> list[Source]:
+def _sources(payload: Payload, place: int, choice: Body, message: Body) -> list[Source]:
     """The best place first: what a trainer put on the message, what the engine reported, what its server wrote."""
+    body = payload.body
     return [
-        *below("message", on_item(message)),
+        *below("message", [*on_item(message), *on_output(message), *kept("", message)]),
         *on_nvext(choice),
         *on_nvext(body),
         *on_payload(body),
         *on_choice(choice),
+        *on_output(choice),
         *on_meta_info(choice),
         *on_sglext(choice),
-        *on_sglext(body),
+        *on_sglext(body, place, len(payload.choices)),
         *on_swept(choice),
         *on_swept(message),
         *on_logprobs(choice),
+        *on_echo(body),
+        *kept("", choice),
     ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tokenrecords.engines.choice import ResponseFault, Source, said
 from tokenrecords.engines.payload import Body, Payload, count, mapping
+from tokenrecords.engines.provenance import PER_TOKEN
 from tokenrecords.engines.sglang import EXTENSIONS
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
 _KEYS = {GENERATION: "completion_token_ids", LOG_PROBS: "completion_logprobs", ROUTED_EXPERTS: ROUTED_EXPERTS}
+_KEYS |= {name: name for name in sorted(PER_TOKEN)}
 
 
 def is_dynamo(payload: Payload) -> bool:

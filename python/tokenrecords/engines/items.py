@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tokenrecords.engines.provenance import PER_TOKEN
 from tokenrecords.engines.token_fields import response_to_output_items, strip_token_fields
-from tokenrecords.tokens.names import TOKEN_FIELDS
+from tokenrecords.tokens.names import LOSS_MASK, TOKEN_FIELDS
 
 # Fields that engines put on messages, items and content blocks for the trainer, not for the reader of the text.
 _PRIVATE_FIELDS: Final = frozenset(
     {
         *TOKEN_FIELDS,
-        *("token_ids", "completion_token_ids", "output_ids"),
+        *PER_TOKEN,
+        LOSS_MASK,
+        *("token_ids", "completion_token_ids", "output_ids", "gen_tokens"),
         *("logprobs", "prompt_logprobs", "top_logprobs", "token_logprobs", "completion_logprobs"),
         *("output_token_logprobs", "input_token_logprobs"),
         *("meta_info", "nvext", "engine_data", "sglext", "sgl_ext"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tokenrecords.engines.choice import Source, below
+from tokenrecords.engines.lmdeploy import on_output
 from tokenrecords.engines.native import on_item
 from tokenrecords.engines.payload import Body, Payload, mapping
+from tokenrecords.engines.provenance import kept
 from tokenrecords.engines.sglang import on_meta_info, on_sglext
 from tokenrecords.engines.vllm import on_choice
 
@@ -21,4 +23,5 @@ def on_swept(holder: Body) -> list[Source]:
     swept = mapping(holder.get(_SWEPT))
     if not swept:
         return []
-    return below(_SWEPT, [*on_item(swept), *on_choice(swept), *on_meta_info(swept), *on_sglext(swept)])
+    places = [*on_item(swept), *on_choice(swept), *on_output(swept), *on_meta_info(swept), *on_sglext(swept)]
+    return below(_SWEPT, [*places, *kept("", swept)])

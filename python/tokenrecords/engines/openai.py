@@ -6,10 +6,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from tokenrecords.engines.choice import Source, said
-from tokenrecords.engines.payload import Body, Payload, column, count, ends, item, mapping
+from tokenrecords.engines.payload import Body, Payload, column, count, ends, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS
 
+# The parts of a message whose tokens have entries, in the order in which a model generates them.
+ENTRY_LISTS: Final = ("reasoning_content", "reasoning", "content", "refusal")
+_ENTRY_IDS: Final = ("token_id", "id")
 _ID_WORD: Final = "token_id:"
+_LONGEST: Final = 4300  # digits that Python makes a number of
 
 
 def is_chat(payload: Payload) -> bool:
@@ -26,47 +30,75 @@ def on_logprobs(choice: Body) -> list[Source]:
     """Log-probs, request `logprobs`: one entry a token (chat), or parallel lists (text completions).
 
     The ids are there as well where the request asked for `return_tokens_as_token_ids` (vLLM: the token is the word
-    "token_id:41"), and from an SGLang that writes `token_id` into each entry.
+    "token_id:41"), from an SGLang that writes `token_id` into each entry, from llama.cpp and mlx-lm, which write `id`
+    (an older mlx-lm: the tokens are the ids), and from Together in `token_ids`.
     """
     logprobs = choice.get("logprobs")
+    if logprobs is None:
+        return []
     if isinstance(logprobs, list):
-        return _on_entries(logprobs)
+        return on_entries(logprobs)
     lists = mapping(logprobs)
     if not lists:
         return []
-    entries, scored = lists.get("content"), lists.get("token_logprobs")
+    entries, scored = entries_of(lists), lists.get("token_logprobs")
     if entries is None and scored is None and count(choice.get("token_ids")) == 0:
         # Null because nothing was generated: no log-prob is missing.
         return [Source(LOG_PROBS, "logprobs", [])]
-    words = said(
-        (GENERATION, "logprobs.tokens", ids_from_words(lists.get("tokens"))),
-        (LOG_PROBS, "logprobs.token_logprobs", scored),
-    )
-    return _on_entries(entries) + words
+    sources = on_entries(entries)
+    if scored is not None or lists.get("tokens") is not None or lists.get("token_ids") is not None:
+        sources += said(
+            (GENERATION, "logprobs.token_ids", lists.get("token_ids")),
+            (GENERATION, "logprobs.tokens", _ids_from_tokens(lists.get("tokens"))),
+            (LOG_PROBS, "logprobs.token_logprobs", scored),
+        )
+    return sources
 
 
-def _on_entries(entries: Any) -> list[Source]:
-    if entries is None:
+def entries_of(logprobs: Body) -> Any:
+    """The entries of all parts of a message, in the order in which they are generated; one part as the same list."""
+    parts = [logprobs[name] for name in ENTRY_LISTS if logprobs.get(name) is not None]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return [entry for part in parts for entry in part] if all(isinstance(part, list) for part in parts) else None
+
+
+def on_entries(entries: Any) -> list[Source]:
+    """Entries of one token each: log-probs, and ids under each key that has them."""
+    if not isinstance(entries, list | tuple):
         return []
-    return said(
-        (GENERATION, "logprobs.content[].token_id", id_column(entries)),
-        (GENERATION, "logprobs.content[].token", _word_column(entries)),
-        (LOG_PROBS, "logprobs.content[].logprob", column(entries, "logprob")),
-    )
+    sources = [Source(LOG_PROBS, "logprobs.content[].logprob", column(entries, "logprob"))]
+    both = [mapping(entry) for entry in ends(entries)]
+    sources += [
+        Source(GENERATION, f"logprobs.content[].{key}", column(entries, key))
+        for key in _ENTRY_IDS
+        if any(_is_id(entry.get(key)) for entry in both)
+    ]
+    if any(_is_id_word(entry.get("token")) for entry in both):
+        sources.append(Source(GENERATION, "logprobs.content[].token", ids_from_words(column(entries, "token"))))
+    return sources
 
 
-def id_column(entries: Any) -> list[Any] | None:
-    """The `token_id` of each entry, or None where the entries have none."""
-    if all(item(entry, "token_id") is None for entry in ends(entries)):
-        return None
-    return column(entries, "token_id")
+def numbers_entries(payload: Payload, key: str) -> bool:
+    """True where the log-prob entries of a choice have their ids under this key."""
+    for choice in payload.choices:
+        logprobs = choice.get("logprobs")
+        entries = logprobs if isinstance(logprobs, list) else entries_of(mapping(logprobs))
+        for entry in ends(entries):
+            if _is_id(mapping(entry).get(key)):
+                return True
+    return False
 
 
-def _word_column(entries: Any) -> list[int | None] | None:
-    """The id of each entry whose token is the word "token_id:<id>", or None where the tokens are text."""
-    if not any(_is_id_word(item(entry, "token")) for entry in ends(entries)):
-        return None
-    return ids_from_words(column(entries, "token"))
+def _is_id(value: Any) -> bool:
+    """True for what may be an id; the `id` of something else is a word."""
+    return value is not None and not isinstance(value, str)
+
+
+def _ids_from_tokens(tokens: Any) -> Any:
+    if any(isinstance(token, int) for token in ends(tokens)):
+        return tokens
+    return ids_from_words(tokens)
 
 
 def ids_from_words(words: Any) -> list[int | None] | None:
@@ -94,4 +126,6 @@ def _is_id_word(word: Any) -> bool:
 @lru_cache(maxsize=1 << 16)
 def _id_of_word(word: str) -> int | None:
     digits = word.removeprefix(_ID_WORD)
-    return int(digits) if digits != word and digits.isdecimal() and digits.isascii() else None
+    if digits == word or not digits.isdecimal() or not digits.isascii() or len(digits) > _LONGEST:
+        return None
+    return int(digits)

@@ -12,6 +12,9 @@ from pydantic import BaseModel
 Body: TypeAlias = Mapping[str, Any]
 
 _NOTHING: Final[Body] = {}
+# What an engine's own objects say, where an engine runs in this process.
+_REQUEST: Final = ("request_id", "prompt_token_ids", "outputs", "finished")
+_COMPLETION: Final = ("index", "text", "token_ids", "logprobs", "finish_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +35,50 @@ class Payload:
 
     @classmethod
     def of(cls, value: Any) -> Payload:
-        """The response that a mapping or a pydantic model of any client holds.
+        """The response that a mapping, a pydantic model of any client or an engine's own object holds.
 
         Raises:
-            TypeError: It is neither.
+            TypeError: It is none of these, or its `choices` are not a list.
         """
         body = plain(value)
         if not isinstance(body, Mapping):
-            raise TypeError(f"payload is {type(body).__name__}: a mapping or a pydantic model is needed")
-        choices = [mapping(choice) for choice in listed(body.get("choices"))]
+            body = _of_an_engine(body)
+        choices = [mapping(choice) for choice in choices_of(body)]
         messages = [mapping(choice.get("message")) for choice in choices]
         return cls(body, choices, messages, [plain(item) for item in listed(body.get("output"))])
+
+
+def _of_an_engine(value: Any) -> Body:
+    """The body of a `RequestOutput`, as vLLM gives it in process, by its attributes."""
+    if not all(hasattr(value, name) for name in ("prompt_token_ids", "outputs")):
+        raise TypeError(f"payload is {type(value).__name__}: a mapping or a pydantic model is needed")
+    body = _attributes(value, _REQUEST)
+    return {**body, "outputs": [_attributes(output, _COMPLETION) for output in listed(body["outputs"])]}
+
+
+def _attributes(value: Any, names: Sequence[str]) -> Body:
+    return {**getattr(value, "__dict__", _NOTHING), **{name: getattr(value, name, None) for name in names}}
+
+
+def choices_of(body: Body) -> Sequence[Any]:
+    """The choices of a body, none where it has no such key.
+
+    Raises:
+        TypeError: They are not a list.
+    """
+    choices = body.get("choices")
+    if choices is None:
+        return ()
+    if not isinstance(choices, list | tuple):
+        raise TypeError(f"choices is {type(choices).__name__}: a list is needed")
+    return choices
 
 
 def unwrap(value: Any) -> Payload | list[Payload]:
     """The payload of a response; a list of them where it is one.
 
     Raises:
-        TypeError: Anything but a mapping, a pydantic model, or a list of these.
+        TypeError: Anything but a mapping, a pydantic model, an engine's own object, or a list of these.
     """
     return [Payload.of(part) for part in value] if isinstance(value, list | tuple) else Payload.of(value)
 
@@ -64,6 +93,8 @@ def mapping(value: Any) -> Body:
     """The value if it is a mapping (or a model of one), else an empty mapping."""
     if type(value) is dict:
         return value
+    if value is None:
+        return _NOTHING
     value = plain(value)
     return value if isinstance(value, Mapping) else _NOTHING
 
@@ -100,4 +131,11 @@ def item(entry: Any, key: str | int) -> Any:
 
 def ends(values: Any) -> Iterable[Any]:
     """The first and the last element: enough to see whether a list is of a kind, at no cost."""
-    return (values[0], values[-1]) if listed(values) else ()
+    return (values[0], values[-1]) if isinstance(values, list | tuple) and values else ()
+
+
+def first_row(rows: Any) -> Any:
+    """The only row of a list or array of one row, such as [[1, 7]]; any other value as it is."""
+    if isinstance(rows, list | tuple):
+        return rows[0] if len(rows) == 1 and count(rows[0]) is not None else rows
+    return rows[0] if getattr(rows, "ndim", 1) == 2 and len(rows) == 1 else rows

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from tokenrecords._core import copy_float_list
-from tokenrecords.engines.choice import RawChoice, ResponseFault
+from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault
 from tokenrecords.engines.openai import ids_from_words
-from tokenrecords.engines.payload import count
-from tokenrecords.tokens.arrays import Fault, array_over, check_ids, id_array, log_prob_array
-from tokenrecords.tokens.names import GENERATION, ID_FIELDS, LOG_PROBS, PROMPT, ROUTED_EXPERTS
+from tokenrecords.engines.payload import count, first_row
+from tokenrecords.tokens.arrays import Fault, array_over, check_ids, id_array, log_prob_array, mask_array, same
+from tokenrecords.tokens.envelopes import opened
+from tokenrecords.tokens.names import (
+    GENERATION,
+    ID_FIELDS,
+    LOG_PROBS,
+    LOSS_MASK,
+    PROMPT,
+    ROUTED_EXPERTS,
+    TOKEN_FIELDS,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from tokenrecords.tokens.arrays import LogProbs, TokenIds
 
-Places: TypeAlias = Sequence[tuple[str, Any]]
+Place: TypeAlias = tuple[str, Any, bool]  # its name, its value, whether ids are clipped there
 
-_NOWHERE: Final[Places] = (("", None),)
+_TOKENS: Final = frozenset({*TOKEN_FIELDS, LOSS_MASK})
 # The words that stand for non-finite log-probs in JSON.
 _NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -40,6 +50,9 @@ class ServedChoice:
         token_item_index: The item of `output_items` that the tokens belong to, or None where there is none.
         finish_reason: Why the generation ended, in the engine's word ("stop", "length", ...), or None.
         response_id: The engine's id of this choice, where it gives one to each.
+        generation_loss_mask: Shape `(generation,)`: 1 for a token that the model sampled, 0 for one that a tool or the
+            environment wrote; a list or an array as it came, None where nobody said.
+        extras: What the response says of its making (`weight_version`, `sampling_mask`, `indexer_topk`, `ng_*`).
     """
 
     index: int
@@ -51,6 +64,8 @@ class ServedChoice:
     token_item_index: int | None
     finish_reason: str | None
     response_id: str | None = None
+    generation_loss_mask: Any = None
+    extras: dict[str, Any] = field(default_factory=dict)
 
 
 def by_index(raws: list[RawChoice]) -> list[RawChoice]:
@@ -79,7 +94,13 @@ def settle(raw: RawChoice) -> ServedChoice:
     Raises:
         ResponseFault: A field is missing, holds what it can't, or is said twice in two ways.
     """
-    generations, log_probs, prompts = (_sequences(raw, name) for name in (GENERATION, LOG_PROBS, PROMPT))
+    generations, log_probs = (_places(raw, name) for name in (GENERATION, LOG_PROBS))
+    if raw.aborted and not any(len(value) for _, value, _ in (*generations, *log_probs)):
+        # The engine gave the call up before the first token: nothing is missing.
+        generations, log_probs = generations or [("", [], False)], log_probs or [("", [], False)]
+    for name, places in ((GENERATION, generations), (LOG_PROBS, log_probs)):
+        if not places:
+            raise MissingField(f"{name} is missing", raw.index)
     generated, scored = len(generations[0][1]), len(log_probs[0][1])
     if generated != scored:
         raise ResponseFault(f"{generated} {GENERATION} and {scored} {LOG_PROBS}", raw.index)
@@ -87,33 +108,77 @@ def settle(raw: RawChoice) -> ServedChoice:
     agreed_log_probs = _agreed(raw, LOG_PROBS, log_probs, _log_probs, _first_unequal_log_prob)
     return ServedChoice(
         index=raw.index,
-        prompt_token_ids=_agreed(raw, PROMPT, prompts, _ids, _first_unequal),
+        prompt_token_ids=_prompt(raw),
         generation_token_ids=_agreed(raw, GENERATION, generations, _ids, _first_unequal),
         generation_log_probs=agreed_log_probs,
-        routed_experts=_agreed(
-            raw, ROUTED_EXPERTS, raw.values(ROUTED_EXPERTS) or _NOWHERE, _as_it_is, _first_unequal_route
-        ),
+        routed_experts=_said_once(raw, ROUTED_EXPERTS),
         output_items=raw.output_items,
         token_item_index=raw.token_item_index,
         finish_reason=raw.finish_reason,
         response_id=raw.response_id,
+        generation_loss_mask=_mask(raw, generated),
+        extras={name: _said_once(raw, name) for name in _extras(raw)},
     )
 
 
-def _sequences(raw: RawChoice, name: str) -> Places:
-    """The places of a field, a tensor as the array over it."""
-    found = raw.values(name)
-    if not found:
-        raise ResponseFault(f"{name} is missing", raw.index)
-    return [(place, _sequence(raw, name, place, value)) for place, value in found]
+def _prompt(raw: RawChoice) -> Any:
+    """The prompt's ids: of the places that say them exactly, if there are any."""
+    places = _places(raw, PROMPT)
+    if not places:
+        raise MissingField(f"{PROMPT} is missing", raw.index)
+    exact = [place for place in places if not place[2]]
+    clipped = [place for place in places if place[2]]
+    if exact and clipped:
+        _agreed(raw, PROMPT, [exact[0], *clipped], _ids, _first_unequal_but_clipped)
+    return _agreed(raw, PROMPT, exact or clipped, _ids, _first_unequal)
+
+
+def _mask(raw: RawChoice, generated: int) -> Any:
+    places = _places(raw, LOSS_MASK)
+    try:
+        for _, value, _ in places:
+            checked_mask(value, generated)
+    except ValueError as error:
+        raise ResponseFault(str(error), raw.index) from error
+    return _agreed(raw, LOSS_MASK, places, _as_it_is, _first_unequal_flag) if places else None
+
+
+def checked_mask(mask: Any, generated: int) -> Any:
+    """The mask, if it is one of so many generated tokens.
+
+    Raises:
+        ValueError: It is not.
+    """
+    try:
+        flags = mask_array(mask)
+    except Fault as fault:
+        raise ValueError(fault.of(LOSS_MASK)) from None
+    if len(flags) != generated:
+        raise ValueError(f"{generated} {GENERATION} and {len(flags)} {LOSS_MASK}")
+    return mask
+
+
+def _extras(raw: RawChoice) -> list[str]:
+    return list(dict.fromkeys(source.field for source in raw.sources if source.field not in _TOKENS))
+
+
+def _said_once(raw: RawChoice, name: str) -> Any:
+    """A value that is kept as it is, None where nobody said it."""
+    places = [(source.place, source.value, False) for source in raw.of(name)]
+    return _agreed(raw, name, places, _as_it_is, _first_unequal_value) if places else None
+
+
+def _places(raw: RawChoice, name: str) -> list[Place]:
+    """The places of a field, an envelope or a tensor as an array."""
+    return [(s.place, _sequence(raw, name, s.place, s.value), s.clipped) for s in raw.sources if s.field == name]
 
 
 def _sequence(raw: RawChoice, name: str, place: str, value: Any) -> Any:
     """A list as it is, a tensor as the zero-copy array over it, an array of objects as a list."""
     if isinstance(value, list | tuple):
-        return value
+        return first_row(value) if name == PROMPT else value  # one prompt in a list of prompts is that prompt
     try:
-        array = array_over(value)
+        array = array_over(opened(name, value))
     except Fault as fault:
         raise ResponseFault(fault.of(_at(name, place)), raw.index) from fault
     if array is not None:
@@ -131,19 +196,19 @@ def _at(name: str, place: str) -> str:
 def _agreed(
     raw: RawChoice,
     name: str,
-    places: Places,
+    places: Sequence[Place],
     read: Callable[[Any], Any],
     first_unequal: Callable[[Any, Any], int | None],
 ) -> Any:
     """The value of the first place, if it can be one of the field and the others say the same."""
     try:
-        values = [read(value) for _, value in places]
+        values = [read(value) for _, value, _ in places]
         if name in ID_FIELDS:
             check_ids(id_array(values[0]))
     except Fault as fault:
         fault.shown = "null" if fault.shown == "None" else fault.shown  # as the server wrote it
         raise ResponseFault(fault.of(name), raw.index) from fault
-    for (place, _), value in zip(places[1:], values[1:], strict=True):
+    for (place, _, _), value in zip(places[1:], values[1:], strict=True):
         position = first_unequal(values[0], value)
         if position is not None:
             raise ResponseFault(f"{places[0][0]} and {place} disagree at position {position}", raw.index)
@@ -193,10 +258,17 @@ def _first_true_or_end(a: Any, b: Any, unequal: Callable[[Any, Any], Any]) -> in
     return None if len(a) == len(b) else shared
 
 
-def _first_unequal_route(a: Any, b: Any) -> int | None:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return None if np.array_equal(a, b) else 0
-    return None if a == b else 0
+def _first_unequal_value(a: Any, b: Any) -> int | None:
+    return None if same(a, b) else 0
+
+
+def _first_unequal_but_clipped(exact: Any, clipped: Any) -> int | None:
+    """As `_first_unequal`, but 0 stands for any id among the clipped ones."""
+    return _first_true_or_end(np.asarray(exact), np.asarray(clipped), lambda x, y: (x != y) & (y != 0))
+
+
+def _first_unequal_flag(a: Any, b: Any) -> int | None:
+    return _first_true_or_end(mask_array(a), mask_array(b), lambda x, y: x != y)
 
 
 def check_counts(choice: ServedChoice, raw: RawChoice) -> None:

@@ -4,34 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokenrecords.engines.choice import ResponseFault
+from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
-from tokenrecords.engines.payload import Payload, mapping, unwrap
+from tokenrecords.engines.payload import Payload, count, mapping, unwrap
+from tokenrecords.engines.provenance import kept_on_payload
 from tokenrecords.engines.reconcile import ServedChoice, by_index, check_counts, check_usage, settle
+from tokenrecords.engines.unread import unread_ids
+from tokenrecords.tokens.names import ID_FIELDS, PROMPT
 
 __all__ = ["ServedChoice", "read_response"]
 
 
-def read_response(payload: Any, *, dialect: str | None = None, check_counts: bool = True) -> list[ServedChoice]:
+def read_response(
+    payload: Any, *, dialect: str | None = None, check_counts: bool = True, prompt_token_ids: Any = None
+) -> list[ServedChoice]:
     """The choices of one served response, in order of index.
 
     Lists and arrays are passed through as the same objects wherever they hold the field in its final form. The payload
     is never changed.
 
     Args:
-        payload: One response, as a mapping or a pydantic model (of any client); `sglang-generate` and `tgi` also send
-            lists of them. The chunks of a stream go through `merge_stream` first.
+        payload: One response, as a mapping, a pydantic model (of any client) or an engine's own object; some engines
+            (`sglang-generate`, `tgi`, `vllm-engine`, ...) also send lists of them. The chunks of a stream go through
+            `merge_stream` first.
         dialect: One of the names that `detect_dialect` gives; None to detect it.
         check_counts: True if the tokens must be as many as the engine counted (`usage` of a chat or text completion,
             `meta_info`, `details.generated_tokens`).
+        prompt_token_ids: The ids that were sent: a list or an integer array of shape `(prompt,)`, or a list of these
+            where the payload has several prompts (choice i belongs to prompt i // n). They stand in where the engine
+            says none, and must agree where it does.
 
     Returns:
         One `ServedChoice` for each choice; an empty list where the payload carries no token ids.
 
     Raises:
         ValueError: A choice's tokens are incomplete or contradict each other; the message names dialect, choice, field
-            and position. Or the dialect is not known, or the payload is a chunk of a stream.
-        TypeError: The payload is neither a mapping nor a pydantic model nor a list of these.
+            and position. Or the payload has ids under a key that is not read, which the message names. Or the dialect
+            is not known, or the payload is a chunk of a stream.
+        TypeError: The payload is none of these, or its `choices` are not a list.
 
     >>> [choice] = read_response({
     ...     "object": "chat.completion", "prompt_token_ids": [1, 7],
@@ -45,36 +55,83 @@ def read_response(payload: Any, *, dialect: str | None = None, check_counts: boo
     >>> choice.output_items
     [{'role': 'assistant', 'content': 'ok', 'type': 'message'}]
     """
-    return read_sent(unwrap(payload), dialect=dialect, check=check_counts)
+    return read_sent(unwrap(payload), dialect=dialect, check=check_counts, prompts=prompt_token_ids)
 
 
-def read_sent(sent: Payload | list[Payload], *, dialect: str | None, check: bool) -> list[ServedChoice]:
+def read_sent(
+    sent: Payload | list[Payload], *, dialect: str | None, check: bool, prompts: Any = None
+) -> list[ServedChoice]:
     """`read_response` for what `unwrap` gave."""
     known = dialect_of(sent) if dialect is None else BY_NAME.get(dialect)
     if known is None:
         raise ValueError(f"dialect is {dialect!r}: one of {', '.join(BY_NAME)} is needed")
     try:
-        return _read(sent, known, check=check)
+        return _read(sent, known, check=check, prompts=prompts)
     except ResponseFault as fault:
         raise ValueError(fault.of(known.name)) from fault
 
 
-def _read(sent: Payload | list[Payload], dialect: Dialect, *, check: bool) -> list[ServedChoice]:
+def _read(sent: Payload | list[Payload], dialect: Dialect, *, check: bool, prompts: Any) -> list[ServedChoice]:
     parts = sent if isinstance(sent, list) else [sent]
     _refuse_chunks(parts)
     if isinstance(sent, list) and sent and not dialect.batched:
         raise ResponseFault(f"a list of {len(sent)} payloads: read each one by itself")
-    raws = [raw for part in parts for raw in dialect.read(part)]
-    if not any(raw.carries_ids for raw in raws):
+    raws = _gathered(parts, dialect)
+    # An aborted call may have nothing but the prompt that was sent.
+    if not any(raw.carries_ids or (raw.aborted and prompts is not None) for raw in raws):
+        _refuse_unread(sent, raws)
         return []
     raws = by_index(raws)
-    choices = [settle(raw) for raw in raws]
+    if prompts is not None:
+        _add_prompts(raws, prompts)
+    try:
+        choices = [settle(raw) for raw in raws]
+    except MissingField as fault:
+        _refuse_unread(sent, raws, fault)
+        raise
     if check:
         for choice, raw in zip(choices, raws, strict=True):
             check_counts(choice, raw)
         if dialect.counts_in_usage:
             check_usage(choices, mapping(parts[0].body.get("usage")))
     return choices
+
+
+def _gathered(parts: list[Payload], dialect: Dialect) -> list[RawChoice]:
+    """What the reader finds in each payload."""
+    raws: list[RawChoice] = []
+    for part in parts:
+        found = dialect.read(part)
+        about = kept_on_payload(part.body, len(found))
+        for raw in found:
+            raw.sources += about
+        raws += by_index(found) if dialect.numbered_apart and len(parts) > 1 else found
+    if dialect.numbered_apart and len(parts) > 1:
+        for place, raw in enumerate(raws):
+            raw.index = place
+    return raws
+
+
+def _add_prompts(raws: list[RawChoice], prompts: Any) -> None:
+    """Add what the caller sent to what the engine says of the prompt."""
+    several = isinstance(prompts, list | tuple) and len(prompts) > 0 and all(count(row) is not None for row in prompts)
+    rows = prompts if several or getattr(prompts, "ndim", 1) == 2 else [prompts]
+    n, rest = divmod(len(raws), len(rows)) if len(rows) else (0, 1)
+    if rest or not n:
+        raise ResponseFault(f"{len(raws)} choices for {len(rows)} prompt_token_ids of the caller")
+    for place, raw in enumerate(raws):
+        raw.sources.append(Source(PROMPT, "the caller's prompt_token_ids", rows[place // n]))
+
+
+def _refuse_unread(sent: Payload | list[Payload], raws: list[RawChoice], missing: MissingField | None = None) -> None:
+    """Refuse ids that are there and that no reader knows: they must never be "no tokens"."""
+    read = [source.value for raw in raws for source in raw.sources if source.field in ID_FIELDS]
+    bodies = [part.body for part in sent] if isinstance(sent, list) else sent.body
+    place = unread_ids(bodies, read)
+    if place is not None:
+        choice = None if missing is None else missing.choice
+        why = "no token ids were found" if missing is None else missing.why
+        raise ResponseFault(f"{why}, and {place} is not read: its integers may be token ids", choice) from None
 
 
 def _refuse_chunks(parts: list[Payload]) -> None:

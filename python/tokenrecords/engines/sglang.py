@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokenrecords.engines.choice import RawChoice, Source, said
+from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
-from tokenrecords.engines.openai import id_column, is_chat
-from tokenrecords.engines.payload import Body, Payload, column, listed, mapping
+from tokenrecords.engines.openai import is_chat, numbers_entries
+from tokenrecords.engines.payload import Body, Payload, column, count, first_row, listed, mapping
+from tokenrecords.engines.provenance import kept
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
 EXTENSIONS = ("sglext", "sgl_ext")
+_SIGNS = ("meta_info", *EXTENSIONS)
 
 
 def is_sglang_chat(payload: Payload) -> bool:
@@ -18,9 +20,10 @@ def is_sglang_chat(payload: Payload) -> bool:
     if not is_chat(payload):
         return False
     choices, body = payload.choices, payload.body
-    if any(mapping(holder.get(sign)) for holder in (body, *choices) for sign in ("meta_info", *EXTENSIONS)):
-        return True
-    if any(id_column(mapping(choice.get("logprobs")).get("content")) for choice in choices):
+    for holder in (body, *choices):
+        if any(mapping(holder[sign]) for sign in _SIGNS if sign in holder):
+            return True
+    if numbers_entries(payload, "token_id"):
         return True
     # vLLM says the prompt of a chat once, on the payload.
     return body.get(PROMPT) is None and any(choice.get(PROMPT) is not None for choice in choices)
@@ -37,13 +40,18 @@ def on_meta_info(choice: Body) -> list[Source]:
     if not meta:
         return []
     entries = meta.get("output_token_logprobs")
-    return said(
+    sources = said(
         (PROMPT, "meta_info.prompt_token_ids", meta.get("prompt_token_ids")),
-        (PROMPT, "meta_info.input_token_logprobs", _whole_prompt(meta)),
+        (GENERATION, "meta_info.output_ids", meta.get("output_ids")),
         (GENERATION, "meta_info.output_token_logprobs", column(entries, 1)),
         (LOG_PROBS, "meta_info.output_token_logprobs", column(entries, 0)),
         (ROUTED_EXPERTS, "meta_info.routed_experts", meta.get("routed_experts")),
     )
+    prompt = _whole_prompt(meta)
+    if prompt is not None:
+        # Placeholders of images are beyond the vocabulary and come as 0 here.
+        sources.append(Source(PROMPT, "meta_info.input_token_logprobs", prompt, clipped=True))
+    return sources
 
 
 def _whole_prompt(meta: Body) -> list[Any] | None:
@@ -58,20 +66,43 @@ def _whole_prompt(meta: Body) -> list[Any] | None:
     return column(entries, 1)
 
 
-def on_sglext(holder: Body) -> list[Source]:
-    """Request `return_routed_experts`: on the choice or the payload, under either of two names."""
-    return said(
-        *(
-            (ROUTED_EXPERTS, f"{name}.routed_experts", mapping(holder.get(name)).get("routed_experts"))
-            for name in EXTENSIONS
-        )
-    )
+def on_sglext(holder: Body, place: int = 0, choices: int = 1) -> list[Source]:
+    """Requests `return_input_ids`, `return_output_ids`, `return_routed_experts`, on the choice or the payload.
+
+    Args:
+        holder: A choice, or the payload.
+        place: Which of the payload's choices is read.
+        choices: How many there are: the payload has a list of generated ids for each.
+    """
+    sources = []
+    for name in EXTENSIONS:
+        extension = mapping(holder[name]) if name in holder else None
+        if extension:
+            sources += said(
+                (PROMPT, f"{name}.input_ids", first_row(extension.get("input_ids"))),
+                (GENERATION, f"{name}.output_ids", _output_ids(name, extension.get("output_ids"), place, choices)),
+                (ROUTED_EXPERTS, f"{name}.routed_experts", extension.get("routed_experts")),
+            )
+            sources += kept(f"{name}.", extension)
+    return sources
+
+
+def _output_ids(name: str, rows: Any, place: int, choices: int) -> Any:
+    if rows is None or choices == 1:
+        return first_row(rows)
+    found = len(rows) if isinstance(rows, list | tuple) or getattr(rows, "ndim", 0) == 2 else None
+    if found != choices:
+        raise ResponseFault(f"{found} lists of {name}.output_ids for {choices} choices")
+    row = rows[place]
+    if row is not None and count(row) is None:
+        raise ResponseFault(f"{name}.output_ids[{place}] is {type(row).__name__}: a list for each choice is needed")
+    return row
 
 
 def meta_counts(choice: Body) -> dict[str, Any]:
     """How many tokens the engine counted for a choice."""
     meta = mapping(choice.get("meta_info"))
-    return {GENERATION: meta.get("completion_tokens"), PROMPT: meta.get("prompt_tokens")}
+    return {GENERATION: meta.get("completion_tokens"), PROMPT: meta.get("prompt_tokens")} if meta else {}
 
 
 def read_generate(payload: Payload) -> list[RawChoice]:

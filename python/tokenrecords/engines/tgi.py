@@ -7,6 +7,7 @@ from typing import Any
 from tokenrecords.engines.choice import RawChoice, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
 from tokenrecords.engines.payload import Body, Payload, column, listed, mapping
+from tokenrecords.engines.vllm import on_payload
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
 
 
@@ -18,7 +19,7 @@ def is_tgi(payload: Payload) -> bool:
 def read_tgi(payload: Payload) -> list[RawChoice]:
     """The best sequence, and the others of `best_of`."""
     details = mapping(payload.body.get("details"))
-    prompt = _prefill("details", details)
+    prompt = [*on_payload(payload.body), *_prefill("details", details)]
     choices = [_read_sequence("details", payload.body.get("generated_text"), details, prompt)]
     for place, other in enumerate(map(mapping, listed(details.get("best_of_sequences")))):
         where = f"best_of_sequences[{place}]"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tokenrecords.engines.payload import choices_of
+from tokenrecords.tokens.arrays import Fault
+from tokenrecords.tokens.envelopes import opened
 from tokenrecords.tokens.names import ARRAY_FIELDS, TOKEN_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     _Reader = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
@@ -23,15 +27,19 @@ def extract_token_fields(response_json: dict[str, Any]) -> dict[str, Any] | None
     Completions). An empty list is present, None is missing.
 
     Returns:
-        The four TOKEN_FIELDS as the same objects (`routed_experts` may be None), or None if nothing carries tokens.
+        The four TOKEN_FIELDS as the same objects (`routed_experts` may be None; what an envelope `ngtok1:...` holds
+        is an array), or None if nothing carries tokens.
 
     Raises:
-        ValueError: Two carriers, or a carrier without one of the first three fields.
+        ValueError: Two carriers, a carrier without one of the first three fields, or a broken envelope.
+        TypeError: The response is not a mapping, or its `choices` are not a list.
 
     >>> message = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
     >>> extract_token_fields({"choices": [{"message": message}]})["generation_token_ids"]
     [2]
     """
+    if not isinstance(response_json, Mapping):
+        raise TypeError(f"response_json is {type(response_json).__name__}: a mapping is needed")
     found = [item for item in _candidates(response_json) if carries(item)]
     if not found:
         return None
@@ -41,7 +49,14 @@ def extract_token_fields(response_json: dict[str, Any]) -> dict[str, Any] | None
     missing = [name for name in ARRAY_FIELDS if carrier.get(name) is None]
     if missing:
         raise ValueError(f"partial token metadata is missing: {', '.join(missing)}")
-    return {name: carrier.get(name) for name in TOKEN_FIELDS}
+    return {name: _opened(name, carrier.get(name)) for name in TOKEN_FIELDS}
+
+
+def _opened(name: str, value: Any) -> Any:
+    try:
+        return opened(name, value) if name in ARRAY_FIELDS else value
+    except Fault as fault:
+        raise fault.error(name) from None
 
 
 def _several(carriers: list[dict[str, Any]]) -> str:
@@ -74,7 +89,7 @@ def is_messages_body(payload: Mapping[str, Any]) -> bool:
 
 def _messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages of the choices. A null choice or message counts as an empty one, as in the replaced module."""
-    choices = [choice or {} for choice in payload.get("choices") or ()]
+    choices = [choice or {} for choice in choices_of(payload)]
     messages = [choice.get("message") or {} for choice in choices if isinstance(choice, dict)]
     return [message for message in messages if isinstance(message, dict)]
 
@@ -93,6 +108,7 @@ def response_to_output_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
     Raises:
         ValueError: A choice holds a `delta`: a chunk of a stream, which `merge_stream` puts together.
+        TypeError: `choices` or the `content` of a body are not a list.
 
     >>> response_to_output_items({"choices": [{"message": {"content": "hi"}}]})
     [{'content': 'hi', 'type': 'message', 'role': 'assistant'}]
@@ -112,7 +128,7 @@ def response_to_output_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _choice_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    for index, choice in enumerate(payload.get("choices") or ()):
+    for index, choice in enumerate(choices_of(payload)):
         if isinstance(choice, dict) and choice.get("message") is None and choice.get("delta") is not None:
             raise ValueError(
                 f"choices[{index}].delta is a chunk of a stream: put the chunks together with merge_stream"
@@ -129,6 +145,8 @@ def _body_items(payload: dict[str, Any]) -> list[dict[str, Any]]:
         content = ({"type": "text", "text": content},)
     elif isinstance(content, dict):
         content = (content,)
+    elif not isinstance(content, list | tuple):
+        raise TypeError(f"content is {type(content).__name__}: a list of blocks is needed")
     items: list[dict[str, Any]] = []
     blocks = []
     for block in content:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokenrecords.engines.choice import RawChoice, ResponseFault, said
-from tokenrecords.engines.payload import Body, Payload, count, listed
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
+from tokenrecords.engines.payload import Body, Payload, count
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
+
+_LISTS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
 
 
 def is_trl(payload: Payload) -> bool:
@@ -18,17 +20,18 @@ def is_trl(payload: Payload) -> bool:
 def read_trl(payload: Payload) -> list[RawChoice]:
     """One choice a completion."""
     body = payload.body
-    prompts, completions, rows = (_rows(body, name) for name in ("prompt_ids", "completion_ids", "logprobs"))
+    prompts, completions, rows, masks = (_rows(body, name) for name in _LISTS)
     if prompts is None and completions is None:
         return []
     if prompts is None or completions is None:
-        lone = said((PROMPT, "prompt_ids", _row(prompts, 0)), (GENERATION, "completion_ids", _row(completions, 0)))
+        lone = said((PROMPT, "prompt_ids", _first(prompts)), (GENERATION, "completion_ids", _first(completions)))
         return [RawChoice(index=0, sources=lone)]
     n, rest = divmod(len(completions), len(prompts)) if len(prompts) else (0, len(completions))
     if rest or (len(prompts) and not n):
         raise ResponseFault(f"{len(completions)} completion_ids for {len(prompts)} prompt_ids")
-    if rows is not None and len(rows) != len(completions):
-        raise ResponseFault(f"{len(completions)} completion_ids and {len(rows)} logprobs")
+    for name, values in (("logprobs", rows), ("env_mask", masks)):
+        if values is not None and len(values) != len(completions):
+            raise ResponseFault(f"{len(completions)} completion_ids and {len(values)} {name}")
     return [
         RawChoice(
             index=place,
@@ -36,6 +39,7 @@ def read_trl(payload: Payload) -> list[RawChoice]:
                 (PROMPT, "prompt_ids", prompts[place // n]),
                 (GENERATION, "completion_ids", completion),
                 (LOG_PROBS, "logprobs", _log_probs(body, place)),
+                (LOSS_MASK, "env_mask", _mask(masks, place)),
             ),
         )
         for place, completion in enumerate(completions)
@@ -49,22 +53,42 @@ def _rows(body: Body, name: str) -> Any:
     return rows
 
 
-def _row(rows: Any, place: int) -> Any:
-    return rows[place] if rows is not None and place < len(rows) else None
+def _first(rows: Any) -> Any:
+    return rows[0] if rows is not None and len(rows) else None
+
+
+def _at(row: Any, place: int) -> Any:
+    """One element; None where there is none."""
+    return None if count(row) is None or place >= len(row) else row[place]
+
+
+def _mask(masks: Any, place: int) -> Any:
+    """Which tokens the model sampled, 1, and which a tool or the environment wrote, 0."""
+    if masks is None:
+        return None
+    if masks[place] is None:
+        raise ResponseFault("env_mask is null: a mask of each completion is needed", place)
+    return masks[place]
 
 
 def _log_probs(body: Body, place: int) -> Any:
     """The log-probs of a completion; where each token has candidates, those of the sampled ids, by id."""
-    row = _row(body.get("logprobs"), place)
-    if not listed(row) or not isinstance(row[0], list | tuple):
+    rows = body.get("logprobs")
+    row = None if rows is None else rows[place]
+    if not isinstance(row, list | tuple) or not row or not isinstance(row[0], list | tuple):
         return row
-    candidates = _row(body.get("logprob_token_ids"), place)
-    if count(candidates) != len(row):
+    candidates = _at(body.get("logprob_token_ids"), place)
+    if candidates is None or len(candidates) != len(row):
         return None
     sampled = body["completion_ids"][place]
-    return [_sampled(ids, values, sampled, k) for k, (ids, values) in enumerate(zip(candidates, row, strict=True))]
+    return [_sampled(ids, values, _at(sampled, k)) for k, (ids, values) in enumerate(zip(candidates, row, strict=True))]
 
 
-def _sampled(ids: Any, values: Any, sampled: Any, k: int) -> Any:
-    found = dict(zip(ids, values, strict=False)) if count(ids) is not None and count(ids) == count(values) else {}
-    return found.get(_row(sampled, k))
+def _sampled(ids: Any, values: Any, sampled: Any) -> Any:
+    """The log-prob of the sampled id; None where the candidates do not have it."""
+    if count(ids) is None or count(ids) != count(values):
+        return None
+    try:
+        return dict(zip(ids, values, strict=True)).get(sampled)
+    except TypeError:  # what is no id
+        return None

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tokenrecords.engines.choice import Source, said
 from tokenrecords.engines.openai import on_logprobs
-from tokenrecords.tokens.names import GENERATION, PROMPT, ROUTED_EXPERTS
+from tokenrecords.engines.payload import first_row
+from tokenrecords.tokens.names import GENERATION, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
     from tokenrecords.engines.payload import Body, Payload
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def on_payload(body: Body) -> list[Source]:
     """The prompt of all choices."""
-    return said((PROMPT, "prompt_token_ids", body.get("prompt_token_ids")))
+    return said((PROMPT, "prompt_token_ids", first_row(body.get("prompt_token_ids"))))
 
 
 def on_choice(choice: Body) -> list[Source]:
@@ -23,14 +24,15 @@ def on_choice(choice: Body) -> list[Source]:
         (PROMPT, "choices[].prompt_token_ids", choice.get("prompt_token_ids")),
         (GENERATION, "token_ids", choice.get("token_ids")),
         (ROUTED_EXPERTS, "routed_experts", choice.get("routed_experts")),
+        (LOSS_MASK, LOSS_MASK, choice.get(LOSS_MASK)),
     )
 
 
 def names_ids(payload: Payload) -> bool:
     """True where ids stand in the places that vLLM uses."""
-    holders = (payload.body, *payload.choices)
-    if any(holder.get(name) is not None for holder in holders for name in ("prompt_token_ids", "token_ids")):
-        return True
+    for holder in (payload.body, *payload.choices):
+        if holder.get("prompt_token_ids") is not None or holder.get("token_ids") is not None:
+            return True
     return any(source.field == GENERATION for choice in payload.choices for source in on_logprobs(choice))
 
 

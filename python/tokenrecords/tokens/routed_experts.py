@@ -29,6 +29,7 @@ def decode_routed_experts(
     tokens: int,
     rows: Literal["tokens", "tokens-1"] = "tokens",
     shape: Sequence[int] | None = None,
+    start: int = 0,
 ) -> Routes:
     """Expert routes as one integer array [rows, layers, top_k], from any encoding in use.
 
@@ -41,19 +42,20 @@ def decode_routed_experts(
     | `{"data": base64, "dtype", "shape", "start"}` | Dynamo, `nvext.routed_experts` |
 
     Args:
-        value: the routes as they came.
-        tokens: how many tokens the call has, prompt and generation together.
-        rows: "tokens" where there is a row for each, "tokens-1" where the engine never routed the last one
-            (it was sampled, not fed back: vLLM and SGLang). It is never guessed from the row count.
+        value: The routes as they came.
+        tokens: How many tokens the call has, prompt and generation together.
+        rows: "tokens" where there is a row for each, "tokens-1" where the engine never routed the last one (it was
+            sampled, not fed back: vLLM and SGLang). It is never guessed from the row count.
         shape: (layers, top_k) or (rows, layers, top_k). Needed for flat int32; checked for the others.
+        start: The token of the first row, where the request asked for a part (SGLang, `routed_experts_start_len`).
 
     Returns:
-        The array, in the dtype of the encoding. A Dynamo object that starts after the first token (`start`
-        above 0) gives the rows from there on, and `start` counts as rows that are there.
+        The array, of shape `(rows, layers, top_k)` in the dtype of the encoding: the rows from `start` on. A Dynamo
+        object says its own `start`.
 
     Raises:
-        ValueError: for an unknown or broken encoding, a shape that does not fit, or a row count that is not
-            the one that `tokens` and `rows` say.
+        ValueError: An unknown or broken encoding, a shape that does not fit, a `start` that the object contradicts, or
+            a row count that is not the one that `tokens`, `rows` and `start` say.
 
     >>> decode_routed_experts("nrlre1:int8:1x1x2:AAE=", tokens=1)
     array([[[0, 1]]], dtype=int8)
@@ -61,16 +63,19 @@ def decode_routed_experts(
     [[[0, 1]]]
     """
     if rows not in ("tokens", "tokens-1"):
-        raise ValueError(f'rows must be "tokens" or "tokens-1", got {rows!r}')
-    start = 0
+        raise ValueError(f'rows is {rows!r}: rows must be "tokens" or "tokens-1"')
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise ValueError(f"start is {start!r}: an integer of 0 or more is needed")
     if isinstance(value, Mapping):
-        routes, start = _from_object(value)
+        routes, own = _from_object(value)
+        if start and own != start:
+            raise ValueError(f"start is {start}: the routed_experts object says {own}")
+        start = own
     elif isinstance(value, str):
         routes = _from_text(value, shape)
     else:
         routes = _from_nested(value)
-    if routes.ndim != 3:
-        raise ValueError(f"routed_experts must have 3 dimensions [tokens, layers, top_k], got shape {routes.shape}")
+    _check_dimensions(routes)
     if shape is not None and routes.shape[-len(shape) :] != tuple(shape):
         raise ValueError(f"routed_experts has shape {routes.shape}, but shape={tuple(shape)} was given")
     expected = tokens - 1 if rows == "tokens-1" else tokens
@@ -80,6 +85,11 @@ def decode_routed_experts(
             f"routed_experts has {len(routes)} rows{after}, but {tokens} tokens with rows={rows!r} want {expected}"
         )
     return routes
+
+
+def _check_dimensions(routes: Routes) -> None:
+    if routes.ndim != 3:
+        raise ValueError(f"routed_experts has shape {routes.shape}: 3 dimensions (tokens, layers, top_k) are needed")
 
 
 def shape_of_routes(value: Any) -> tuple[int, ...] | None:
@@ -103,14 +113,14 @@ def encode_routed_experts(array: Any, encoding: str) -> Any:
     """Expert routes in one of the encodings that `decode_routed_experts` reads.
 
     Args:
-        array: an integer array (or nested lists) [rows, layers, top_k].
+        array: An integer array of shape `(rows, layers, top_k)`, or nested lists.
         encoding: "lists" (nested lists of int), "nrlre1" (the string of records; int8, int16 or int32), "npy"
             (base64 of a `.npy` file, as vLLM), "int32" (base64 of flat little-endian int32, as SGLang), or
             "object" (`{data, dtype, shape, start}`, as Dynamo).
 
     Raises:
-        ValueError: for another encoding, for an array that is not of three dimensions and integers, for a
-            dtype that "nrlre1" does not have, and for a value that "int32" does not hold.
+        ValueError: Another encoding, an array that is not of three dimensions and integers, a dtype that "nrlre1" does
+            not have, or a value that "int32" does not hold.
 
     >>> encode_routed_experts(np.array([[[0, 1]]], dtype=np.int8), "nrlre1")
     'nrlre1:int8:1x1x2:AAE='
@@ -118,14 +128,10 @@ def encode_routed_experts(array: Any, encoding: str) -> Any:
     'AAAAAAEAAAA='
     """
     if encoding not in _ENCODERS:
-        raise ValueError(f"encoding must be one of {', '.join(_ENCODERS)}, got {encoding!r}")
+        raise ValueError(f"encoding is {encoding!r}: encoding must be one of {', '.join(_ENCODERS)}")
     routes = _from_nested(array)
-    if routes.ndim != 3:
-        raise ValueError(f"routed_experts must have 3 dimensions [tokens, layers, top_k], got shape {routes.shape}")
+    _check_dimensions(routes)
     return _ENCODERS[encoding](routes)
-
-
-# --- decoding ---------------------------------------------------------------------------------------------
 
 
 def _from_nested(value: Any) -> Routes:
@@ -135,18 +141,18 @@ def _from_nested(value: Any) -> Routes:
         try:
             routes = np.array(value)
         except ValueError as error:
-            raise ValueError(f"routed_experts are no rectangular lists: {error}") from None
+            raise ValueError(f"routed_experts is not a rectangular list: {error}") from None
         if routes.size == 0 and routes.ndim < 3:
             routes = np.empty((len(routes) if routes.ndim else 0, 0, 0), dtype=np.int32)
     if routes.dtype.kind not in "iu":
-        raise ValueError(f"routed_experts must be integers, got {type(value).__name__} of {routes.dtype}")
+        raise ValueError(f"routed_experts is {type(value).__name__} of {routes.dtype}: routes must be integers")
     return routes if isinstance(value, np.ndarray) else _as_int32(routes)
 
 
 def _as_int32(routes: Routes) -> NDArray[np.int32]:
     narrow = routes.astype("<i4")
     if not np.array_equal(narrow, routes):
-        raise ValueError("routed_experts hold a value that int32 does not")
+        raise ValueError("routed_experts holds a value that int32 does not")
     return narrow
 
 
@@ -155,19 +161,31 @@ def _from_text(value: str, shape: Sequence[int] | None) -> Routes:
         return _from_record(value)
     data = _from_base64(value)
     if data.startswith(_NPY_MAGIC):
-        try:
-            routes = np.load(io.BytesIO(data), allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise ValueError(f"routed_experts are no readable .npy file: {error}") from None
-        return _from_nested(routes)
+        return _from_nested(_from_npy(data))
     if shape is None:
-        raise ValueError("routed_experts as flat int32 need shape=(layers, top_k)")
+        raise ValueError("routed_experts is flat int32: such routes need shape=(layers, top_k)")
     if len(shape) not in (2, 3):
-        raise ValueError(f"shape must be (layers, top_k) or (rows, layers, top_k), got {tuple(shape)}")
+        raise ValueError(f"shape is {tuple(shape)}: shape must be (layers, top_k) or (rows, layers, top_k)")
     row_bytes = 4 * shape[-2] * shape[-1]
     if row_bytes <= 0 or len(data) % row_bytes:
-        raise ValueError(f"routed_experts hold {len(data)} bytes, no whole rows of {shape[-2]}x{shape[-1]} int32")
+        raise ValueError(f"routed_experts holds {len(data)} bytes, no whole rows of {shape[-2]}x{shape[-1]} int32")
     return _shaped(data, "int32", (len(data) // row_bytes, shape[-2], shape[-1]))
+
+
+def _from_npy(data: bytes) -> Any:
+    """The array of a `.npy` file, whose header may promise more than is there: that is checked before it is made."""
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        held, wanted = len(data) - file.tell(), int(np.prod(shape, dtype=object)) * dtype.itemsize
+        routes = np.load(io.BytesIO(data), allow_pickle=False) if held == wanted else None
+    except (ValueError, EOFError, OSError, SyntaxError, OverflowError, MemoryError) as error:
+        raise ValueError(f"routed_experts holds no readable .npy file: {error}") from None
+    if routes is None:
+        raise ValueError(f"routed_experts holds no readable .npy file: {held} bytes for {dtype} of shape {shape}")
+    return routes
 
 
 def _from_record(value: str) -> Routes:
@@ -175,7 +193,7 @@ def _from_record(value: str) -> Routes:
     dimensions, _, data = rest.partition(":")
     sizes = dimensions.split("x")
     if dtype not in _RECORD_DTYPES or len(sizes) != 3 or not all(s.isascii() and s.isdigit() for s in sizes):
-        raise ValueError(f"routed_experts are no nrlre1:<dtype>:<S>x<L>x<K>:<base64>: {value[:60]!r}")
+        raise ValueError(f"routed_experts holds no nrlre1:<dtype>:<S>x<L>x<K>:<base64>: {value[:60]!r}")
     return _shaped(_from_base64(data), dtype, tuple(map(int, sizes)))
 
 
@@ -184,8 +202,8 @@ def _from_object(value: Mapping[str, Any]) -> tuple[Routes, int]:
     if not isinstance(data, str) or dtype not in _OBJECT_DTYPES or not isinstance(shape, (list, tuple)):
         raise ValueError("a routed_experts object needs data (base64), dtype (an integer type) and shape")
     start = 0 if start is None else start
-    if not all(isinstance(n, int) and n >= 0 for n in (*shape, start)):
-        raise ValueError(f"a routed_experts object needs sizes of 0 or more, got shape {shape} and start {start}")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (*shape, start)):
+        raise ValueError(f"routed_experts has shape {shape} and start {start}: sizes of 0 or more are needed")
     return _shaped(_from_base64(data), dtype, tuple(shape)), start
 
 
@@ -193,18 +211,15 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"routed_experts are not base64: {error}") from None
+        raise ValueError(f"routed_experts is not base64: {error}") from None
 
 
 def _shaped(data: bytes, dtype: str, shape: tuple[int, ...]) -> Routes:
     little = np.dtype(dtype).newbyteorder("<")
     wanted = int(np.prod(shape, dtype=object)) * little.itemsize
     if len(data) != wanted:
-        raise ValueError(f"routed_experts hold {len(data)} bytes, but {dtype} of shape {shape} takes {wanted}")
+        raise ValueError(f"routed_experts holds {len(data)} bytes, but {dtype} of shape {shape} takes {wanted}")
     return np.frombuffer(data, dtype=little).reshape(shape)
-
-
-# --- encoding ---------------------------------------------------------------------------------------------
 
 
 def _little_base64(routes: Routes) -> str:

@@ -1,0 +1,116 @@
+"""A line of `capture`'s input: one served call, with what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.engines.payload import count
+from tokenrecords.engines.stream import is_stream, merge_stream
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.tokens.arrays import same
+
+if TYPE_CHECKING:
+    from types import UnionType
+
+    from tokenrecords.entry.model import TokenEntry
+
+# Where a request says the ids of its prompt, if it was sent as ids.
+_PROMPTS = ("input_ids", "prompt", "token_ids", "prompt_token_ids")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How all responses are read; the arguments of `entries_from_response`."""
+
+    dialect: str | None = None
+    choices: Any = "calls"
+    check_counts: bool = True
+
+    def entries(self, row: Any) -> list[TokenEntry]:
+        """The records of a row, as arrays, with the parent that it names or as the root that it is.
+
+        Raises:
+            ValueError: A field of the row is missing or wrong, or its response is.
+            TypeError: As `entries_from_response`.
+        """
+        if not isinstance(row, dict):
+            raise ValueError(f"an object is needed, got {type(row).__name__}")
+        version = row.get("weight_version")
+        entries = entries_from_response(
+            _payload(_required(row, "response", dict | list | str)),
+            rollout_id=_required(row, "rollout_id", str),
+            model_call_id=_required(row, "model_call_id", str),
+            dialect=self.dialect,
+            choices=self.choices,
+            check_counts=self.check_counts,
+            prompt_token_ids=_prompts(row),
+            **({} if version is None else {"weight_version": version}),
+        )
+        if not entries:
+            raise ValueError("the response carries no token ids")
+        entries = [entry.as_arrays() for entry in entries]
+        for entry in entries:
+            if row.get("parent_call_id") is not None:
+                entry.parent_call_id = _required(row, "parent_call_id", str)
+            elif "parent_call_id" in row or _starts_a_conversation(row):
+                entry.parent_resolution = ParentResolutionStatus.ROOT
+        return entries
+
+
+def _payload(response: Any) -> Any:
+    """The response, of a stream what its chunks join to."""
+    if isinstance(response, str):
+        try:
+            whole = from_json(response)
+        except ValueError:
+            return merge_stream(response)
+        response = whole if isinstance(whole, list) else [whole]
+        return response[0] if len(response) == 1 and not is_stream(response) else _payload(response)
+    return merge_stream(response) if isinstance(response, list) and is_stream(response) else response
+
+
+def _prompts(row: dict[str, Any]) -> Any:
+    """The ids that were sent; None where the row does not say them.
+
+    Raises:
+        ValueError: It says them in two ways.
+    """
+    request = row.get("request")
+    places = {"prompt_token_ids": row.get("prompt_token_ids")}
+    if isinstance(request, Mapping):
+        places |= {f"request.{name}": request.get(name) for name in _PROMPTS if _are_ids(request.get(name))}
+    found = [(place, ids) for place, ids in places.items() if ids is not None]
+    for place, ids in found[1:]:
+        if not same(ids, found[0][1]):
+            raise ValueError(f"{found[0][0]} and {place} disagree")
+    return found[0][1] if found else None
+
+
+def _are_ids(prompt: Any) -> bool:
+    """True for a list of integers or of lists of them: a prompt may be text, or several texts, as well."""
+    if not isinstance(prompt, list) or not prompt:
+        return False
+    return all(isinstance(part, int) or (isinstance(part, list) and count(part) is not None) for part in prompt)
+
+
+def _starts_a_conversation(row: dict[str, Any]) -> bool:
+    """True for a request of messages of which the model wrote none."""
+    request = row.get("request")
+    messages = request.get("messages") if isinstance(request, Mapping) else None
+    if not isinstance(messages, list) or not messages:
+        return False
+    return not any(isinstance(message, Mapping) and message.get("role") == "assistant" for message in messages)
+
+
+def _required(row: dict[str, Any], name: str, kind: type | UnionType) -> Any:
+    if name not in row:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(row[name], kind):
+        needed = getattr(kind, "__name__", str(kind))
+        raise ValueError(f"{name} is {type(row[name]).__name__}, {needed} is needed")
+    return row[name]

@@ -1,0 +1,118 @@
+"""The events of an Anthropic Messages stream, with the ids that a server adds to them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tokenrecords.engines.joining import append, closed, set_once
+from tokenrecords.engines.payload import count, mapping
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EVENTS: Final = frozenset(
+    {
+        *("message_start", "message_delta", "message_stop", "ping"),
+        *("content_block_start", "content_block_delta", "content_block_stop"),
+    }
+)
+_IDS: Final = ("output_ids", "token_ids", GENERATION)
+_SCORES: Final = ("output_token_logprobs", LOG_PROBS)
+_LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK})
+_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS})
+_STRUCTURE: Final = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
+# What a delta of each type adds to its block, and where.
+_PIECES: Final = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+
+
+class Messages:
+    """A message while its events come in."""
+
+    def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
+        self._check_ids = check_ids
+        self._body: dict[str, Any] = {}
+        self._blocks: dict[Any, dict[str, Any]] = {}
+
+    def add(self, k: int, event: Mapping[str, Any]) -> None:
+        """Take an event.
+
+        Raises:
+            ValueError: It is of another message, or has other numbers of ids and log-probs.
+        """
+        message, delta = mapping(event.get("message")), mapping(event.get("delta"))
+        own, held = message.get("id"), self._body.get("id")
+        if self._check_ids and own and held and own != held:
+            raise ValueError(f"chunk {k}: id {own!r} of another response than {held!r}")
+        for holder in (message, event, delta):
+            _refuse_unequal(holder, k)
+        self._merge({key: value for key, value in message.items() if key not in ("content", "usage")}, k)
+        if event.get("type") == "content_block_start":
+            self._blocks[event.get("index")] = dict(mapping(event.get("content_block")))
+        if event.get("type") == "content_block_delta":
+            delta = self._say(event.get("index"), delta, k)
+        self._merge(delta, k)
+        self._merge({key: value for key, value in event.items() if key not in _STRUCTURE}, k)
+        for usage in (message.get("usage"), event.get("usage")):
+            if usage is not None:
+                counted = {key: value for key, value in mapping(usage).items() if value is not None}
+                self._body["usage"] = {**mapping(self._body.get("usage")), **counted}
+
+    def _merge(self, values: Mapping[str, Any], k: int) -> None:
+        for key, value in values.items():
+            if value is None:
+                self._body.setdefault(key, None)
+            elif key in _LISTS:
+                append(self._body, key, value, k)
+            elif key in _ONCE:
+                set_once(self._body, key, value, k)
+            else:
+                self._body[key] = value
+
+    def _say(self, index: Any, delta: Mapping[str, Any], k: int) -> dict[str, Any]:
+        """Add a delta to its block; what is left of it belongs to the message."""
+        block = self._blocks.setdefault(index, {})
+        rest = {key: value for key, value in delta.items() if key != "type"}
+        piece = _PIECES.get(str(delta.get("type")))
+        if piece is not None:
+            value = rest.pop(piece, None)
+            if isinstance(block.get(piece), str):
+                append(block, piece, block.pop(piece), k)
+            if value is not None:
+                append(block, piece, value, k)
+        elif delta.get("type") == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), rest.pop("citation", None)]
+        return rest
+
+    def payload(self) -> dict[str, Any]:
+        """The message."""
+        content = [_block(closed(self._blocks[index])) for index in sorted(self._blocks, key=_place)]
+        return {"type": "message", "role": "assistant", **closed(self._body), "content": content}
+
+
+def _refuse_unequal(holder: Mapping[str, Any], k: int) -> None:
+    ids = [count(holder[name]) for name in _IDS if holder.get(name) is not None]
+    scores = [count(holder[name]) for name in _SCORES if holder.get(name) is not None]
+    if ids and scores and ids[0] != scores[0]:
+        raise ValueError(f"chunk {k}: {ids[0]} {GENERATION} and {scores[0]} {LOG_PROBS}")
+
+
+def _place(index: Any) -> int:
+    return index if isinstance(index, int) else 0
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    """A block with the input of its tool call, whose JSON may be cut off."""
+    text = block.pop("partial_json", None)
+    if text:
+        try:
+            block["input"] = json.loads(text)
+        except (ValueError, RecursionError):
+            block["input"] = text
+    return block

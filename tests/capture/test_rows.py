@@ -1,0 +1,154 @@
+"""What a line of `capture` says beside its response."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.command import Capture, row
+from support.payloads import chunk, native_item, piece, sglang_sample, tgi, vllm_chat, vllm_choice
+from tokenrecords import ParentResolutionStatus
+
+ROOT, RESOLVED, UNRESOLVED = ParentResolutionStatus
+BARE = {**vllm_chat(), "prompt_token_ids": None}
+STREAM = [chunk(piece("o", [41]), prompt_token_ids=[1, 7]), chunk(piece("k", [2]))]
+
+
+def line(response: Any, call: str = "a", **fields: Any) -> dict[str, Any]:
+    return {"rollout_id": "r", "model_call_id": call, "response": response, **fields}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prompt_token_ids": [1, 7]},
+        {"request": {"input_ids": [1, 7]}},
+        {"request": {"prompt": [1, 7]}},
+        {"request": {"prompt": [[1, 7]]}},
+        {"request": {"token_ids": [1, 7], "prompt": "hi"}},
+        {"request": {"input_ids": [1, 7]}, "prompt_token_ids": [1, 7]},
+    ],
+)
+def test_the_prompt_that_was_sent(capture: Capture, fields: dict[str, Any]) -> None:
+    assert capture(line(BARE, **fields)).exit_code == 0
+    assert capture.records()[0].prompt_token_ids == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "prompt_token_ids is missing"),
+        ({"request": {"prompt": "hi"}}, "prompt_token_ids is missing"),
+        ({"request": {"prompt": ["hi", [1]]}}, "prompt_token_ids is missing"),
+        ({"request": {"prompt": [1]}, "prompt_token_ids": [2]}, "prompt_token_ids and request.prompt disagree"),
+        ({"prompt_token_ids": "17"}, "is str: a list"),
+    ],
+)
+def test_prompts_that_are_none(capture: Capture, fields: dict[str, Any], message: str) -> None:
+    assert capture(line(BARE, **fields)).exit_code == 1
+    assert message in capture.result.stderr
+
+
+def test_a_prompt_that_is_not_what_the_engine_ran_on(capture: Capture) -> None:
+    assert capture(line(vllm_chat(), prompt_token_ids=[1, 8])).exit_code == 1
+    assert f"{capture.source}:1: vllm-chat choice 0: prompt_token_ids and the caller's" in capture.result.stderr
+
+
+def sse(chunks: list[Any]) -> str:
+    return "".join(f"data: {json.dumps(part)}\n\n" for part in chunks) + "data: [DONE]\n\n"
+
+
+def sample(ids: list[int], reason: Any) -> dict[str, Any]:
+    entries = [[{41: -0.125, 2: -0.5}[i], i, None] for i in ids]
+    return sglang_sample(output_token_logprobs=entries, completion_tokens=len(ids), finish_reason=reason) | {
+        "output_ids": ids
+    }
+
+
+TOKEN = {"index": 1, "token": {"id": 41, "text": "o", "logprob": -0.125, "special": False}}
+LAST = {**TOKEN, "index": 2, "token": {"id": 2, "text": "k", "logprob": -0.5}, "generated_text": "ok", "details": {}}
+RESPONSE = {"object": "response", "id": "x", "output": [native_item()]}
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": {**RESPONSE, **fields}}
+
+
+STREAMS: dict[str, Any] = {
+    "text": sse(STREAM),
+    "one line of text": json.dumps(vllm_chat()),
+    "a list": STREAM,
+    "a list of lines": [f"data: {json.dumps(part)}" for part in STREAM],
+    "sglang": [sample([41], None), sample([41, 2], {"type": "stop"})],
+    "tgi": [TOKEN, LAST],
+    "responses": [event("created", output=[]), event("completed")],
+    "no stream: sglang": [sample([41, 2], {"type": "stop"})],
+    "no stream: tgi": [tgi()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_are_joined(capture: Capture, name: str) -> None:
+    fields = {"prompt_token_ids": [1, 7]} if name == "tgi" else {}
+    assert capture(line(STREAMS[name], **fields)).exit_code == 0, capture.result.stderr
+    assert [(e.prompt_token_ids, e.generation_token_ids) for e in capture.records()] == [([1, 7], [41, 2])]
+
+
+def test_a_broken_stream_is_a_bad_line(capture: Capture) -> None:
+    lines = [line(sse([*STREAM, {"error": {"message": "engine dead"}}])), line("{torn", "b"), line(STREAM, "c")]
+    assert capture(*lines).exit_code == 1
+    assert f"{capture.source}:1: chunk 2: the server sent an error: engine dead" in capture.result.stderr
+    assert f"{capture.source}:2: a line of the stream is not JSON" in capture.result.stderr
+    assert [entry.model_call_id for entry in capture.records()] == ["c"]
+
+
+def test_ids_that_nobody_reads(capture: Capture) -> None:
+    bare = {"object": "chat.completion", "choices": [{"message": {"content": "x"}, "newext": {"sampled_ids": [1]}}]}
+    assert capture(line(bare)).exit_code == 1
+    assert (
+        f"{capture.source}:1: chat: no token ids were found, and choices[0].newext.sampled_ids" in capture.result.stderr
+    )
+
+
+def test_the_weights_that_sampled_it(capture: Capture) -> None:
+    assert capture(line(vllm_chat(), weight_version="5"), line(sglang_sample(weight_version="6"), "b")).exit_code == 0
+    assert [entry.weight_version for entry in capture.records()] == ["5", "6"]
+
+
+USER, ASSISTANT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ok"}
+
+
+def test_a_request_without_words_of_the_model_is_a_root(capture: Capture) -> None:
+    capture(
+        row("first", [1], [2]),
+        row("title", [7, 7], [8], request={"messages": [USER]}),
+        row("lost", [9, 9], [8], request={"messages": [USER, ASSISTANT, USER]}),
+        row("empty", [6, 6], [8], request={"messages": []}),
+        row("named", [5, 5], [8], request={"messages": [USER]}, parent_call_id="first"),
+    )
+    assert [(call, status) for call, _, status, _ in capture.parents()] == [
+        ("first", ROOT),
+        ("title", ROOT),
+        ("lost", UNRESOLVED),
+        ("empty", UNRESOLVED),
+        ("named", UNRESOLVED),
+    ]
+
+
+def test_counts_need_not_be_compared(capture: Capture) -> None:
+    counted = line(vllm_chat(usage={"completion_tokens": 9}))
+    assert capture(counted).exit_code == 1
+    assert capture(counted, flags=("--no-check-counts",)).exit_code == 0
+
+
+def test_choices_may_be_rollouts(capture: Capture) -> None:
+    two = line(vllm_chat(vllm_choice(0), vllm_choice(1)))
+    assert capture(two, line(vllm_chat(), "b"), flags=("--choices", "rollouts")).exit_code == 0
+    assert sorted(path.name for path in capture.out.iterdir()) == [
+        "r.choice-0.tokens.jsonl",
+        "r.choice-1.tokens.jsonl",
+        "r.tokens.jsonl",
+    ]
+    assert [entry.model_call_id for entry in capture.records("r.choice-1")] == ["a"]
+    assert capture(two, flags=("--choices", "samples", "--overwrite")).exit_code == 2

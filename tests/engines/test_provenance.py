@@ -1,0 +1,49 @@
+"""What a response says of its making."""
+
+from support.payloads import native_item, refused, sglang_sample, vllm_chat, vllm_choice
+from tokenrecords import entries_from_response, read_response
+
+
+def extras(payload):
+    return [choice.extras for choice in read_response(payload)]
+
+
+def test_where_it_is_said():
+    assert extras(sglang_sample(weight_version="5")) == [{"weight_version": "5"}]
+    assert extras(vllm_chat(metadata={"weight_version": 6, "user": "u"})) == [{"weight_version": 6}]
+    message = {"role": "assistant", "content": "ok", "ng_turn": 3}
+    choice = vllm_choice(sampling_mask=[[41, 9], [2]], indexer_topk="AA", weight_version="7", message=message)
+    assert extras(vllm_chat(choice, ng_run="x")) == [
+        {"ng_turn": 3, "sampling_mask": [[41, 9], [2]], "indexer_topk": "AA", "weight_version": "7", "ng_run": "x"}
+    ]
+    assert extras({"object": "response", "output": [native_item(ng_x=1)], "weight_version": "8"}) == [
+        {"ng_x": 1, "weight_version": "8"}
+    ]
+    assert extras(vllm_chat(weight_version=None)) == [{}]
+
+
+def test_two_places_must_agree():
+    refused(
+        sglang_sample(weight_version="5") | {"weight_version": "6"},
+        "meta_info.weight_version disagree",
+    )
+
+
+def test_what_is_said_of_tokens_belongs_to_one_choice():
+    two = (vllm_choice(0), vllm_choice(1))
+    assert extras(vllm_chat(*two, weight_version="5", metadata={"indexer_topk": "AA"})) == [{"weight_version": "5"}] * 2
+    assert extras(vllm_chat(indexer_topk="AA")) == [{"indexer_topk": "AA"}]
+    refused(
+        vllm_chat(*two, sglext={"indexer_topk": "AA"}), "sglext does not say which choice its indexer_topk belongs to"
+    )
+
+
+def test_records_have_it():
+    payload = vllm_chat(vllm_choice(sampling_mask=[[41], [2]]), weight_version="5")
+    [entry] = entries_from_response(payload, rollout_id="r", model_call_id="c")
+    assert (entry.weight_version, entry.sampling_mask) == ("5", [[41], [2]])
+    [entry] = entries_from_response(payload, rollout_id="r", model_call_id="c", weight_version="6")
+    assert entry.weight_version == "6"
+    item = {"type": "message", "content": "x", "sampling_mask": [[1]], "generation_loss_mask": [1, 1], **native_item()}
+    [choice] = read_response({"object": "response", "output": [item]})
+    assert not {"sampling_mask", "generation_loss_mask"} & choice.output_items[0].keys()

@@ -1,0 +1,49 @@
+"""Responses whose prompt and generation come as raw messages."""
+
+from support.payloads import TOKENS, native_item, refused, tokens_of, words
+from tokenrecords import detect_dialect, read_response
+
+ENTRIES = words([41, 2], [-0.125, -0.5])["content"]
+
+
+def raw(*tokens):
+    return [{"type": "raw_message_tokens", "message": "m", "tokens": ids} for ids in tokens]
+
+
+def payload(*parts, **fields):
+    blocks = [{"type": "output_text", "text": "x", "logprobs": part} for part in parts]
+    item = {"type": "message", "role": "assistant", "content": blocks}
+    return {
+        "object": "response",
+        "output": [item],
+        "input_messages": raw([1, 7]),
+        "output_messages": raw([41, 2]),
+    } | fields
+
+
+def test_texts_have_the_log_probs():
+    for parts in ([ENTRIES], [ENTRIES[:1], ENTRIES[1:]], [[], ENTRIES]):
+        assert detect_dialect(payload(*parts)) == "responses"
+        [choice] = read_response(payload(*parts))
+        assert (tokens_of(choice), choice.token_item_index) == (TOKENS, 0)
+        assert "logprobs" not in choice.output_items[0]["content"][0]
+
+
+def test_a_part_is_not_the_whole():
+    refused(payload(ENTRIES[1:]), "responses choice 0: 2 generation_token_ids and 1 generation_log_probs")
+    refused(payload(), "generation_log_probs is missing")
+    refused(payload(ENTRIES, output_messages=raw([41, 3])), "disagree at position 1")
+    refused(payload(ENTRIES, output_messages=raw([41], [2])), "output_messages holds 2 messages")
+    refused(payload(ENTRIES, input_messages=raw([1], [7])), "input_messages holds 2 messages")
+    refused(payload(ENTRIES, input_messages=None), "prompt_token_ids is missing")
+    assert read_response(payload(ENTRIES, input_messages=None, output_messages=None)) == []
+
+
+def test_nothing_was_generated():
+    assert tokens_of(read_response(payload(output_messages=raw([])))[0]) == ([1, 7], [], [])
+
+
+def test_beside_token_fields():
+    item = native_item(content=[{"type": "output_text", "text": "k", "logprobs": ENTRIES[1:]}])
+    assert tokens_of(read_response(payload(output=[item]))[0]) == TOKENS
+    refused(payload(output=[item], output_messages=raw([41, 3])), "disagree at position 1")

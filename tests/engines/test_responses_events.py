@@ -1,0 +1,94 @@
+"""Streams of Responses: the last event, or what the others said."""
+
+from typing import Any
+
+import pytest
+from support.payloads import TOKENS, native, native_item, tokens_of
+from tokenrecords import merge_stream, read_response
+
+WHOLE = {"id": "resp", "object": "response", "status": "completed", "output": [native_item()]}
+
+
+def response(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": {**WHOLE, **fields}}
+
+
+def item(kind: str, index: int, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.output_item.{kind}", "output_index": index, "item": fields}
+
+
+def delta(kind: str, text: str, index: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}.delta", "output_index": index, "delta": text, **fields}
+
+
+CREATED = response("created", status="in_progress", output=[])
+TEXT = [delta("output_text", word, content_index=0, logprobs=[]) for word in "ok"]
+
+
+def test_the_last_event_is_the_whole():
+    for end in ("completed", "incomplete"):
+        merged = merge_stream([CREATED, *TEXT, response(end, status=end)])
+        assert merged == {**WHOLE, "status": end}
+    assert tokens_of(read_response(merged)[0]) == TOKENS
+
+
+def test_deltas_alone():
+    merged = merge_stream(
+        [
+            CREATED,
+            delta("reasoning_summary_text", "h", summary_index=0),
+            delta("reasoning_summary_text", "m", summary_index=0),
+            delta("reasoning_text", "so", content_index=0),
+            item("added", 2, type="message", id="msg", role="assistant", content=[]),
+            *[{**part, "output_index": 2} for part in TEXT],
+            delta("refusal", "no", 2, content_index=1),
+            delta("function_call_arguments", "{", 1),
+            delta("function_call_arguments", "}", 1),
+        ]
+    )
+    assert merged["status"] == "in_progress"
+    assert merged["output"] == [
+        {
+            "type": "reasoning",
+            "content": [{"type": "reasoning_text", "text": "so"}],
+            "summary": [{"type": "summary_text", "text": "hm"}],
+        },
+        {"type": "function_call", "arguments": "{}"},
+        {
+            "role": "assistant",
+            "type": "message",
+            "id": "msg",
+            "content": [{"type": "output_text", "text": "ok"}, {"type": "refusal", "refusal": "no"}],
+        },
+    ]
+    assert read_response(merged) == []
+
+
+def test_tokens_that_only_earlier_events_said():
+    done = item("done", 0, **native_item())
+    for events in ([CREATED, *TEXT, done], [CREATED, done, response("completed", output=[{"type": "message"}])]):
+        assert tokens_of(read_response(merge_stream(events))[0]) == TOKENS
+    pieces = [
+        {**TEXT[0], **native(generation_token_ids=[41], generation_log_probs=[-0.125])},
+        {**TEXT[1], **native(generation_token_ids=[2], generation_log_probs=[-0.5])},
+    ]
+    for end in ([], [response("completed", output=[{"type": "message"}])]):
+        assert tokens_of(read_response(merge_stream([CREATED, *pieces, *end]))[0]) == TOKENS
+
+
+def test_faults():
+    def refused(*events: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            read_response(merge_stream(events))
+
+    done = item("done", 0, **native_item(generation_token_ids=[41, 3]))
+    refused(CREATED, done, response("completed"), message=r"generation_token_ids of output\[0\] disagrees")
+    refused(
+        CREATED, done, response("completed", output=[{}, {}]), message="the tokens of 1 items, and the last event 2"
+    )
+    refused(CREATED, response("completed", id="other"), message="chunk 1: id 'other' of another response than 'resp'")
+    failed = response("failed", error={"code": "server_error", "message": "it died"})
+    refused(CREATED, failed, message=r"^chunk 1: the server sent an error: it died$")
+    refused(CREATED, {"type": "error", "code": "x", "message": "no more"}, message="an error: no more")
+    refused(CREATED, {**TEXT[0], "token_ids": [41]}, message=r"output\[0\]\.token_ids is not read")
+    assert merge_stream([CREATED, response("completed", id="other")], check_ids=False)["id"] == "other"

@@ -1,0 +1,99 @@
+"""Ids that nobody reads are an error that names their key; what speaks of no token is none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.holders import Array
+from support.payloads import Model, refused, vllm_chat, vllm_choice
+from tokenrecords import read_response
+
+
+def chat(message: Any = None, **choice: Any) -> dict[str, Any]:
+    """A chat without any ids but those that are given."""
+    said = {"role": "assistant", "content": "x", **(message or {})}
+    return {"object": "chat.completion", "choices": [{"index": 0, "message": said, **choice}]}
+
+
+UNREAD = {
+    "choices[0].newext.sampled_ids": chat(newext={"sampled_ids": [41]}),
+    "choices[0].newext.ids": chat(newext={"ids": (41, 2)}),
+    "choices[0].message.sampled_token_ids": chat({"sampled_token_ids": [41]}),
+    "choices[0].logprobs.sampled_ids": chat(logprobs={"sampled_ids": [41], "content": None}),
+    "engine_tokens": {**chat(), "engine_tokens": [[41], [2]]},
+    "ext.token_id_list": {**chat(), "ext": Model(token_id_list=[41])},
+    "promptTokenIds": {**chat(), "promptTokenIds": [41]},
+    "out[1].ids": {"out": [{}, {"ids": np.array([41])}]},
+    "out.ids": {"out": {"ids": Array(np.array([41]))}},
+    "rows.out_ids": {"rows": {"out_ids": [np.array([41]), np.array([2])]}},
+    "x_ids": {**chat(), "x_ids": "ngtok1:i32:AQAAAA=="},
+    "sampled_tokens": {**chat(), "sampled_tokens": ["token_id:41"]},
+    "output[0].sampled_ids": {"object": "response", "output": [{"type": "message", "content": [], "sampled_ids": [4]}]},
+    "sampled_ids": {"type": "message", "role": "assistant", "content": [], "sampled_ids": [4]},
+}
+
+
+@pytest.mark.parametrize("path", UNREAD)
+def test_the_path_is_named(path):
+    refused(UNREAD[path], f": no token ids were found, and {path} is not read: ")
+
+
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": {"ids": [1, 2]}}}
+SPEAKS_OF_NO_TOKEN = {
+    "arguments": chat({"tool_calls": [CALL]}),
+    "content": chat({"content": [{"type": "text", "text": "x", "ids": [1]}]}),
+    "tool results": {
+        "object": "response",
+        "output": [
+            {"type": "function_call", "arguments": {"ids": [1]}},
+            {"type": "function_call_output", "output": {"ids": [1]}},
+            {"type": "file_search_call", "results": [{"ids": [1]}]},
+        ],
+    },
+    "a tool's input": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "tool_use", "input": {"ids": [1]}}],
+    },
+    "usage": {**chat(), "usage": {"prompt_tokens": 3, "completion_tokens_details": {"audio_tokens": [0]}}},
+    "tools": {**chat(), "tools": [{"function": {"parameters": {"ids": [1]}}}], "logit_bias": {"50256": -100}},
+    "blocks": {**chat(), "kv_transfer_params": {"remote_block_ids": [1, 2], "remote_engine_id": "e"}},
+    "other ids": {**chat(), "stop_token_ids": [2], "bad_words_ids": [[1]], "session_ids": [1], "request_ids": [4]},
+    "candidates": chat(logprobs={"content": [{"token": "x", "logprob": -1, "top_logprobs": [{"token_ids": [1]}]}]}),
+    "an entry's candidates": chat(logprobs={"content": [{"token": "x", "top_token_ids": [1], "bytes": [120]}]}),
+    "prompt log-probs": {**chat(), "prompt_logprobs": [None, {"7": {"token_ids": [1]}}]},
+    "counts": {**chat(), "num_tokens": [3], "total_tokens": [4]},
+    "embeddings": {"object": "list", "data": [{"embedding": [1, 2]}], "usage": {"prompt_tokens": 3}},
+    "an echoed request": {**chat(), "generation_settings": {"preserved_tokens": [1]}},
+    "no integers": {**chat(), "a_ids": ["a"], "b_ids": [True], "c_ids": [], "d_ids": None, "e_ids": [0.5], "f_ids": 3},
+}
+
+
+@pytest.mark.parametrize("name", SPEAKS_OF_NO_TOKEN)
+def test_no_false_alarm(name):
+    assert read_response(SPEAKS_OF_NO_TOKEN[name]) == []
+
+
+def test_a_missing_field_names_what_is_not_read():
+    payload = vllm_chat(vllm_choice(token_ids=None, logprobs=None), ext={"sampled_ids": [41]})
+    refused(payload, "vllm-chat choice 0: generation_token_ids is missing, and ext.sampled_ids is not read")
+
+
+def test_what_is_read_is_not_named():
+    payload = vllm_chat(vllm_choice(logprobs=None), copies={"prompt_ids": [1, 7], "rows_of_ids": [[1, 7], [41, 2]]})
+    with pytest.raises(ValueError, match=r"generation_log_probs is missing$"):
+        read_response(payload)
+    models = Model(**vllm_chat(Model(**vllm_choice(logprobs=None))))
+    with pytest.raises(ValueError, match=r"generation_log_probs is missing$"):
+        read_response(models)
+
+
+def test_nothing_is_looked_for_where_tokens_were_read():
+    assert len(read_response(vllm_chat(ext={"sampled_ids": [9]}))) == 1
+
+
+def test_depth_is_no_fault():
+    deep: Any = {"ids": [1]}
+    for _ in range(5000):
+        deep = {"x": deep}
+    assert read_response({"x": deep}) == []

@@ -1,0 +1,71 @@
+"""vLLM in process: its objects, read by their attributes."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.payloads import TOKENS, refused, tokens_of
+from tokenrecords import detect_dialect, entries_from_response, read_response
+
+
+def scored(**log_probs: float) -> dict[int, Any]:
+    """The candidates of a position, by id."""
+    return {int(name[1:]): SimpleNamespace(logprob=value, rank=1) for name, value in log_probs.items()}
+
+
+def output(index: int = 0, **fields: Any) -> Any:
+    log_probs = [scored(_9=-0.01, _41=-0.125), scored(_2=-0.5)]
+    own = {"text": "ok", "token_ids": (41, 2), "logprobs": log_probs, "finish_reason": "stop"}
+    return SimpleNamespace(index=index, **{**own, **fields})
+
+
+def request(*outputs: Any, **fields: Any) -> Any:
+    own = {"request_id": "g", "prompt_token_ids": [1, 7], "finished": True, "outputs": list(outputs) or [output()]}
+    return SimpleNamespace(**{**own, **fields})
+
+
+def test_a_request():
+    assert detect_dialect(request()) == "vllm-engine"
+    [choice] = read_response(request())
+    assert (tokens_of(choice), choice.finish_reason, choice.response_id) == (TOKENS, "stop", "g")
+    assert choice.output_items == [{"type": "message", "role": "assistant", "content": "ok"}]
+
+
+@pytest.mark.parametrize("ids", [[41, 2], (41, 2), np.array([41, 2])])
+def test_ids_of_any_kind(ids):
+    assert tokens_of(read_response(request(output(token_ids=ids)))[0]) == TOKENS
+
+
+def test_a_list_of_requests_is_numbered_through():
+    other = request(
+        output(1), output(0, token_ids=[2, 41], logprobs=[scored(_2=-1.0), scored(_41=-2.0)]), request_id="h"
+    )
+    found = read_response([request(), other])
+    assert [(c.index, c.response_id, c.generation_token_ids[0]) for c in found] == [
+        (0, "g", 41),
+        (1, "h", 2),
+        (2, "h", 41),
+    ]
+    entries = entries_from_response([request(), other], rollout_id="r", model_call_id="c")
+    assert [entry.model_call_id for entry in entries] == ["c#0", "c#1", "c#2"]
+
+
+def test_faults():
+    def bad(message: str, **fields: Any) -> None:
+        refused(request(output(**fields)), "vllm-engine choice 0: ", message)
+
+    bad("generation_log_probs[0] is null", logprobs=[scored(_9=-0.01), scored(_2=-0.5)])
+    bad("generation_log_probs[1] is null", logprobs=[scored(_41=-0.1), None])
+    bad("2 generation_token_ids and 1 generation_log_probs", logprobs=[scored(_41=-0.1)])
+    bad("generation_log_probs is missing", logprobs=None)
+    refused(request(finished=False), "vllm-engine: finished is false")
+    refused(request(prompt_token_ids=None), "prompt_token_ids is missing")
+    refused(request(output(0), output(0)), "duplicate choice index 0")
+    with pytest.raises(TypeError, match="payload is SimpleNamespace: a mapping"):
+        read_response(SimpleNamespace(outputs=[]))
+
+
+def test_aborted():
+    [choice] = read_response(request(output(token_ids=[], logprobs=None, finish_reason="abort")))
+    assert tokens_of(choice) == ([1, 7], [], [])
