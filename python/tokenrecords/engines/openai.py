@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+from tokenrecords._core import IdWords
 from tokenrecords.engines.choice import Source, said
-from tokenrecords.engines.payload import Body, Payload, column, count, ends, mapping
+from tokenrecords.engines.payload import LISTS, Body, Payload, column, count, ends, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS
 
 # The parts of a message whose tokens have entries, in the order in which a model generates them.
@@ -36,7 +37,7 @@ def on_logprobs(choice: Body) -> list[Source]:
     logprobs = choice.get("logprobs")
     if logprobs is None:
         return []
-    if isinstance(logprobs, list):
+    if isinstance(logprobs, LISTS):
         return on_entries(logprobs)
     lists = mapping(logprobs)
     if not lists:
@@ -65,7 +66,7 @@ def entries_of(logprobs: Body) -> Any:
 
 def on_entries(entries: Any) -> list[Source]:
     """Entries of one token each: log-probs, and ids under each key that has them."""
-    if not isinstance(entries, list | tuple):
+    if not isinstance(entries, LISTS):
         return []
     sources = [Source(LOG_PROBS, "logprobs.content[].logprob", column(entries, "logprob"))]
     both = [mapping(entry) for entry in ends(entries)]
@@ -83,7 +84,7 @@ def numbers_entries(payload: Payload, key: str) -> bool:
     """True where the log-prob entries of a choice have their ids under this key."""
     for choice in payload.choices:
         logprobs = choice.get("logprobs")
-        entries = logprobs if isinstance(logprobs, list) else entries_of(mapping(logprobs))
+        entries = logprobs if isinstance(logprobs, LISTS) else entries_of(mapping(logprobs))
         for entry in ends(entries):
             if _is_id(mapping(entry).get(key)):
                 return True
@@ -101,7 +102,7 @@ def _ids_from_tokens(tokens: Any) -> Any:
     return ids_from_words(tokens)
 
 
-def ids_from_words(words: Any) -> list[int | None] | None:
+def ids_from_words(words: Any) -> Any:
     """The ids of tokens written as "token_id:<id>", None for any other word; None where all are text.
 
     >>> ids_from_words(["token_id:41", "token_id:2"])
@@ -110,6 +111,8 @@ def ids_from_words(words: Any) -> list[int | None] | None:
     [41, None]
     >>> ids_from_words(["o", "k"])
     """
+    if isinstance(words, IdWords):
+        return words.ids
     if not any(map(_is_id_word, ends(words))):
         return None
     try:
