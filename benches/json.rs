@@ -1,10 +1,11 @@
-//! Ids as JSON text, read and written.
+//! Ids as JSON text, read and written, and served bodies.
 //!
 //! cargo bench --no-default-features --bench json
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::fmt::Write;
 use std::hint::black_box;
-use tokenrecords::json::{push_ints, scan_record};
+use tokenrecords::json::{push_ints, scan_body, scan_record};
 
 const IDS: i32 = 32_768;
 
@@ -31,5 +32,34 @@ fn ids(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, ids);
+/// The body of a chat, of so many prompt and generated ids.
+fn chat(prompt: usize, generated: usize) -> String {
+    let number = |i: usize| i * 7_919 % 151_936;
+    let ids = |n| (0..n).map(|i| number(i).to_string()).collect::<Vec<_>>().join(",");
+    let mut entries = String::new();
+    for i in 0..generated {
+        let comma = if i > 0 { "," } else { "" };
+        let (id, log_prob) = (number(i), -f64::from(number(i * 31) as f32 / 151_936.0));
+        write!(entries, r#"{comma}{{"token":"token_id:{id}","logprob":{log_prob},"bytes":[49,53],"top_logprobs":[]}}"#)
+            .expect("a string grows");
+    }
+    format!(
+        r#"{{"id":"c","prompt_token_ids":[{}],"choices":[{{"token_ids":[{}],"logprobs":{{"content":[{entries}]}}}}]}}"#,
+        ids(prompt),
+        ids(generated)
+    )
+}
+
+fn bodies(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("bodies");
+    for (prompt, generated) in [(64, 16), (4_096, 512), (2_000, 4_000), (32_768, 1_024)] {
+        let body = chat(prompt, generated);
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(BenchmarkId::new("scan", format!("{prompt} + {generated}")), |bench| {
+            bench.iter(|| scan_body(black_box(body.as_bytes())));
+        });
+    }
+}
+
+criterion_group!(benches, ids, bodies);
 criterion_main!(benches);

@@ -50,9 +50,10 @@ pub(super) enum Token {
 pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)> {
     let mut cursor = Cursor::new(text, open + 1);
     let mut columns = Columns::default();
+    let mut members = Vec::new();
     let rows = cursor.peek() == Some(b'[');
     loop {
-        let entry = if rows { row(&mut cursor) } else { object(&mut cursor) };
+        let entry = if rows { row(&mut cursor) } else { object(&mut cursor, &mut members) };
         columns.push(&entry.ok_or(Halt::Odd)?)?;
         if !cursor.goes_on(b']').ok_or(Halt::Odd)? {
             break;
@@ -147,25 +148,59 @@ fn row(cursor: &mut Cursor<'_>) -> Option<Entry> {
     Some(Entry { log_prob: Some(log_prob), id: Some(id), width, ..Entry::default() })
 }
 
-/// Reads an object.
-#[inline]
-fn object(cursor: &mut Cursor<'_>) -> Option<Entry> {
-    let mut entry = Entry::default();
-    cursor.take(b'{')?;
-    loop {
-        match cursor.key()? {
-            b"logprob" => set(&mut entry.log_prob, log_prob(cursor)?)?,
-            b"token_id" => set(&mut entry.token_id, cursor.integer()?)?,
-            b"id" => set(&mut entry.id, cursor.integer()?)?,
-            b"token" => set(&mut entry.token, Token::of(cursor.string()?)?)?,
-            // It may be another spelling of one of the four.
-            key if key.contains(&b'\\') => return None,
-            _ => unread(cursor)?,
-        }
-        if !cursor.goes_on(b'}')? {
-            return Some(entry);
+/// A member of an object.
+#[derive(Clone, Copy)]
+enum Member {
+    LogProb,
+    TokenId,
+    Id,
+    Token,
+    Unread,
+}
+
+impl Member {
+    fn of(key: &[u8]) -> Self {
+        match key {
+            b"logprob" => Self::LogProb,
+            b"token_id" => Self::TokenId,
+            b"id" => Self::Id,
+            b"token" => Self::Token,
+            _ => Self::Unread,
         }
     }
+}
+
+/// Reads an object. `members` has the text before each value of the object that was read first, with what is behind
+/// it: the others are nearly always spelled alike.
+#[inline]
+fn object<'a>(cursor: &mut Cursor<'a>, members: &mut Vec<(&'a [u8], Member)>) -> Option<Entry> {
+    let mut entry = Entry::default();
+    for place in 0.. {
+        let start = cursor.at();
+        let member = match members.get(place) {
+            Some(&(text, member)) if cursor.skips(text) => member,
+            known => {
+                cursor.take(if place == 0 { b'{' } else { b',' })?;
+                let member = Member::of(cursor.key()?);
+                if known.is_none() {
+                    members.push((cursor.since(start), member));
+                }
+                member
+            }
+        };
+        match member {
+            Member::LogProb => set(&mut entry.log_prob, log_prob(cursor)?)?,
+            Member::TokenId => set(&mut entry.token_id, cursor.integer()?)?,
+            Member::Id => set(&mut entry.id, cursor.integer()?)?,
+            Member::Token => set(&mut entry.token, Token::of(cursor.string()?)?)?,
+            Member::Unread => unread(cursor)?,
+        }
+        if cursor.peek()? == b'}' {
+            cursor.take(b'}')?;
+            break;
+        }
+    }
+    Some(entry)
 }
 
 /// Reads a number or null.
@@ -190,7 +225,9 @@ impl Token {
             && !digits.is_empty()
             && digits.iter().all(u8::is_ascii_digit)
         {
-            return std::str::from_utf8(digits).ok()?.parse().ok().map(Self::Id);
+            // As Python's int() does, so with any zeros before it.
+            let id = digits.iter().try_fold(0_i32, |id, digit| id.checked_mul(10)?.checked_add((digit - b'0').into()));
+            return id.map(Self::Id);
         }
         let escapes = |text: &[u8]| text.windows(2).any(|pair| pair == b"\\u");
         match word {

@@ -51,12 +51,25 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The key of a member, as it is written; moves to its value.
+    /// Moves behind the text if it is next, exactly so.
+    #[inline]
+    pub(super) fn skips(&mut self, text: &[u8]) -> bool {
+        let is_next = self.text[self.at..].starts_with(text);
+        self.at += if is_next { text.len() } else { 0 };
+        is_next
+    }
+
+    /// The text from `start` to here.
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
+        &self.text[start..self.at]
+    }
+
+    /// The key of a member; moves behind its colon. None for one that is written with an escape.
     #[inline]
     pub(super) fn key(&mut self) -> Option<&'a [u8]> {
         let key = self.string()?;
         self.take(b':')?;
-        Some(key)
+        (!key.contains(&b'\\')).then_some(key)
     }
 
     /// What stands between the quotes of a string, as it is written. Whether it is UTF-8 is not asked.
@@ -174,7 +187,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn literal(&mut self, word: &[u8]) -> Option<()> {
         self.peek()?;
-        self.text[self.at..].starts_with(word).then(|| self.at += word.len())
+        self.skips(word).then_some(())
     }
 
     /// Moves behind the rest of an array of numbers of up to three digits, as the bytes of a text are.

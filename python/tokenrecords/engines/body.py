@@ -6,7 +6,6 @@ says what they are, so that whoever reads it can tell that each was read as toke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
@@ -14,7 +13,8 @@ from pydantic_core import from_json
 from tokenrecords._core import IdWords, scan_body
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
 BODY: Final = (bytes, bytearray, memoryview)
@@ -23,18 +23,13 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 _WORD: Final = "token_id:"
 
 
-class Entries(Sequence[Any]):
+class Entries:
     """A list of one entry for each token, as columns: what a reader asks an entry for, by key or place."""
 
-    __slots__ = ("_columns", "_length")
+    __slots__ = ("_columns",)
 
     def __init__(self, columns: dict[str, Any] | tuple[Any, ...]) -> None:
         self._columns = columns
-        self._length = next(len(column) for column in self.columns() if column is not None)
-
-    def columns(self) -> list[Any]:
-        """The columns that are held; None for one that is not."""
-        return list(self._columns.values() if isinstance(self._columns, dict) else self._columns)
 
     def column(self, key: str | int) -> npt.NDArray[Any] | IdWords:
         """One value of each entry.
@@ -47,8 +42,13 @@ class Entries(Sequence[Any]):
             raise LookupError(f"the column {key} is not held")
         return column  # type: ignore[no-any-return]
 
+    def holds(self, key: str) -> bool:
+        """True where the entries are objects with an id, or a word that names one, under this key."""
+        return isinstance(self._columns, dict) and key in self._columns
+
     def __len__(self) -> int:
-        return self._length
+        held = self._columns.values() if isinstance(self._columns, dict) else self._columns
+        return next(len(column) for column in held if column is not None)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(self._columns, dict):
@@ -67,21 +67,16 @@ class Spliced(NamedTuple):
 
     Attributes:
         payload: The payload, or the part of it that is read.
-        found: The arrays, `IdWords` and `Entries` in it.
+        found: What each of them holds: the array, or its columns.
     """
 
     payload: Any
-    found: list[Any]
+    found: list[Iterable[Any]]
 
-    def all_among(self, values: list[Any]) -> bool:
-        """True if each of those found, or a column of it, is one of the values."""
+    def all_are_of(self, values: Iterable[Any]) -> bool:
+        """True if of each of those found an array is one of the values."""
         used = set(map(id, values))
-        return all(any(id(part) in used for part in _parts(value)) for value in self.found)
-
-
-def _parts(value: np.ndarray | IdWords | Entries) -> list[Any]:
-    columns = value.columns() if isinstance(value, Entries) else [value]
-    return [column.ids if isinstance(column, IdWords) else column for column in columns]
+        return not any(map(used.isdisjoint, (map(id, arrays) for arrays in self.found)))
 
 
 def parsed(body: Bytes) -> Any:
@@ -104,22 +99,23 @@ def spliced(body: Bytes) -> Spliced | None:
     rest, found = scanned
     try:
         payload = from_json(rest)
-        return Spliced(payload, [_splice(payload, *part) for part in found])
+        for path, mark, value in found:
+            *steps, last = path
+            holder = payload
+            for step in steps:
+                holder = holder[step]
+            # Of two equal keys another one may count.
+            if type(holder[last]) is not int or holder[last] != mark:
+                return None
+            holder[last] = Entries(value) if isinstance(value, dict | tuple) else value
     except (ValueError, LookupError, TypeError):
         return None
+    return Spliced(payload, [_arrays(value) for _, _, value in found])
 
 
-def _splice(payload: Any, path: tuple[str | int, ...], mark: int, value: Any) -> Any:
-    """Put a value in the place of its mark.
-
-    Raises:
-        LookupError: The mark is not there: of two equal keys another one counts.
-        TypeError: Likewise.
-    """
-    *steps, last = path
-    for step in steps:
-        payload = payload[step]
-    if type(payload[last]) is not int or payload[last] != mark:
-        raise LookupError(f"{path} holds another value")
-    payload[last] = Entries(value) if isinstance(value, dict | tuple) else value
-    return payload[last]
+def _arrays(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, tuple):
+        return value
+    return (value.ids if isinstance(value, IdWords) else value,)

@@ -81,17 +81,23 @@ def read_payload(
         native = spliced(body)
         if native is not None:
             try:
-                return read_payload(native, dialect=dialect, check=check, prompts=prompts)
+                return _read_spliced(native, dialect, check=check, prompts=prompts)
             except Exception:  # noqa: BLE001, S110 - whatever it is, the parsed payload says it
                 pass
         payload = parsed(body)
-    if not isinstance(payload, Spliced):
-        sent = unwrap(payload)
-        return sent, _read_sent(sent, dialect, check=check, prompts=prompts)[0]
+    if isinstance(payload, Spliced):
+        return _read_spliced(payload, dialect, check=check, prompts=prompts)
+    sent = unwrap(payload)
+    return sent, _read_sent(sent, dialect, check=check, prompts=prompts)[0]
+
+
+def _read_spliced(
+    payload: Spliced, dialect: str | None, *, check: bool, prompts: Any
+) -> tuple[Payload | list[Payload], list[ServedChoice]]:
     sent = unwrap(payload.payload)
     choices, raws = _read_sent(sent, dialect, check=check, prompts=prompts)
-    values = [source.value for raw in raws for source in raw.sources if source.field in ARRAY_FIELDS]
-    if not choices or not payload.all_among(values):
+    read = [value for raw in raws for field, _, value, _ in raw.sources if field in ARRAY_FIELDS]
+    if not choices or not payload.all_are_of(read):
         raise ValueError("not all arrays of the payload were read")
     return sent, choices
 
