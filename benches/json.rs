@@ -3,7 +3,6 @@
 //! cargo bench --no-default-features --bench json
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::fmt::Write;
 use std::hint::black_box;
 use tokenrecords::json::{push_ints, scan_body, scan_record};
 
@@ -33,16 +32,14 @@ fn ids(criterion: &mut Criterion) {
 }
 
 /// The body of a chat, of so many prompt and generated ids.
-fn chat(prompt: usize, generated: usize) -> String {
-    let number = |i: usize| i * 7_919 % 151_936;
-    let ids = |n| (0..n).map(|i| number(i).to_string()).collect::<Vec<_>>().join(",");
-    let mut entries = String::new();
-    for i in 0..generated {
-        let comma = if i > 0 { "," } else { "" };
-        let (id, log_prob) = (number(i), -f64::from(number(i * 31) as f32 / 151_936.0));
-        write!(entries, r#"{comma}{{"token":"token_id:{id}","logprob":{log_prob},"bytes":[49,53],"top_logprobs":[]}}"#)
-            .expect("a string grows");
-    }
+fn chat(prompt: u16, generated: u16) -> String {
+    let id = |i: u16| u32::from(i) * 7_919 % 151_936;
+    let ids = |n| (0..n).map(|i| id(i).to_string()).collect::<Vec<_>>().join(",");
+    let entry = |i: u16| {
+        let log_prob = -f64::from(f32::from(i.wrapping_mul(31)) / 7_919.0);
+        format!(r#"{{"token":"token_id:{}","logprob":{log_prob},"bytes":[49,53],"top_logprobs":[]}}"#, id(i))
+    };
+    let entries = (0..generated).map(entry).collect::<Vec<_>>().join(",");
     format!(
         r#"{{"id":"c","prompt_token_ids":[{}],"choices":[{{"token_ids":[{}],"logprobs":{{"content":[{entries}]}}}}]}}"#,
         ids(prompt),

@@ -9,6 +9,9 @@ use super::strict::Cursor;
 /// The entries for which there is room at first.
 const FIRST: usize = 64;
 
+/// An object with more members is no entry of a token.
+const MOST_MEMBERS: usize = 32;
+
 /// What a token is called whose text is its id.
 const ID_WORD: &[u8] = b"token_id:";
 
@@ -60,11 +63,8 @@ pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)
         }
     }
     let close = cursor.at() - 1;
-    if (rows && !columns.are_scored()) || std::str::from_utf8(&text[open..close]).is_err() {
-        return Err(Halt::Odd);
-    }
-    columns.finish();
-    Ok((columns, close))
+    let read = columns.finish() && std::str::from_utf8(&text[open..close]).is_ok();
+    if read { Ok((columns, close)) } else { Err(Halt::Odd) }
 }
 
 impl Columns {
@@ -100,13 +100,18 @@ impl Columns {
         self.width > 2 || self.log_probs.iter().flatten().any(is_log_prob)
     }
 
-    /// Gives back the room that is not needed, and the log-probs if they are not those of all.
-    fn finish(&mut self) {
-        self.log_probs.take_if(|log_probs| log_probs[0].is_nan());
+    /// Gives back the room that is not needed, and the log-probs if they are not those of all; tells whether the list is
+    /// one of tokens.
+    fn finish(&mut self) -> bool {
+        if self.width > 0 && !self.are_scored() {
+            return false;
+        }
+        self.log_probs.take_if(|log_probs| log_probs.first().is_some_and(|first| first.is_nan()));
         self.log_probs.iter_mut().for_each(Vec::shrink_to_fit);
         for ids in [&mut self.token_ids, &mut self.ids, &mut self.words] {
             ids.iter_mut().for_each(Vec::shrink_to_fit);
         }
+        [&self.token_ids, &self.ids, &self.words].iter().any(|ids| ids.is_some()) || self.log_probs.is_some()
     }
 }
 
@@ -175,7 +180,7 @@ impl Member {
 #[inline]
 fn object<'a>(cursor: &mut Cursor<'a>, members: &mut Vec<(&'a [u8], Member)>) -> Option<Entry> {
     let mut entry = Entry::default();
-    for place in 0.. {
+    for place in 0..MOST_MEMBERS {
         let start = cursor.at();
         let member = match members.get(place) {
             Some(&(text, member)) if cursor.skips(text) => member,
@@ -197,10 +202,10 @@ fn object<'a>(cursor: &mut Cursor<'a>, members: &mut Vec<(&'a [u8], Member)>) ->
         }
         if cursor.peek()? == b'}' {
             cursor.take(b'}')?;
-            break;
+            return Some(entry);
         }
     }
-    Some(entry)
+    None
 }
 
 /// Reads a number or null.
@@ -270,6 +275,170 @@ fn candidates(cursor: &mut Cursor<'_>) -> Option<()> {
         }
         if !cursor.goes_on(b']')? {
             return Some(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &str) -> Option<Columns> {
+        let (columns, close) = read_columns(list.as_bytes(), 0).ok()?;
+        assert_eq!(close, list.len() - 1);
+        Some(columns)
+    }
+
+    #[test]
+    fn reads_objects_into_columns() {
+        assert_eq!(
+            read(
+                r#"[{"token":"token_id:41","logprob":-0.5,"bytes":[104,105],"top_logprobs":[]},
+                    {"token":"token_id:0002","logprob":0,"bytes":null,"top_logprobs":[{"token":"a","bytes":[1]}]}]"#
+            ),
+            Some(Columns { len: 2, log_probs: Some(vec![-0.5, 0.0]), words: Some(vec![41, 2]), ..Columns::default() })
+        );
+        assert_eq!(
+            read(r#"[{"id":41,"text":" a\n","logprob":-1.5,"special":false,"token_id":7}]"#),
+            Some(Columns {
+                len: 1,
+                log_probs: Some(vec![-1.5]),
+                ids: Some(vec![41]),
+                token_ids: Some(vec![7]),
+                ..Columns::default()
+            })
+        );
+    }
+
+    #[test]
+    fn reads_members_in_any_order_and_spelling() {
+        let want = read(r#"[{"logprob":-1,"id":1},{"logprob":-2,"id":2}]"#);
+        assert!(want.is_some());
+        for list in [
+            r#"[{"logprob":-1,"id":1},{"id":2,"logprob":-2}]"#,
+            r#"[{"logprob":-1,"id":1}, { "logprob" : -2 , "id" : 2 } ]"#,
+            r#"[{"logprob":-1,"id":1,"x":1},{"logprob":-2,"id":2}]"#,
+            r#"[{"logprob":-1,"id":1},{"x":"{","logprob":-2,"id":2,"y":true}]"#,
+        ] {
+            assert_eq!(read(list), want, "{list}");
+        }
+    }
+
+    #[test]
+    fn reads_rows_into_columns() {
+        let triples = |log_probs, ids| Some(Columns { len: 2, width: 3, log_probs, ids, ..Columns::default() });
+        assert_eq!(
+            read(r#"[[-0.5,41,null], [ -1.5 , 2 , "a\"]" ]]"#),
+            triples(Some(vec![-0.5, -1.5]), Some(vec![41, 2]))
+        );
+        assert_eq!(read("[[null,41,null],[-1.5,2,null]]"), triples(None, Some(vec![41, 2])));
+        assert_eq!(read("[[0,41,null],[0,2,null]]"), triples(Some(vec![0.0, 0.0]), Some(vec![41, 2])));
+        let pairs = read("[[-0.5,41]]").map(|columns| (columns.width, columns.ids));
+        assert_eq!(pairs, Some((2, Some(vec![41]))));
+    }
+
+    #[test]
+    fn lists_of_ids_are_not_log_probs() {
+        assert_eq!(read("[[1,7],[2,8]]"), None);
+        assert!(read("[[1,7],[-2,8]]").is_some());
+        assert!(read("[[1,7],[0.5,8]]").is_some());
+    }
+
+    #[test]
+    fn leaves_lists_that_are_not_alike() {
+        let entry = r#"{"logprob":-1,"id":1,"token":"token_id:1"}"#;
+        for odd in [
+            r#"{"logprob":-1,"id":1}"#,
+            r#"{"logprob":-1,"token":"token_id:1"}"#,
+            r#"{"id":1,"token":"token_id:1"}"#,
+            r#"{"logprob":-1,"id":1,"token":"a"}"#,
+            r#"{"logprob":-1,"id":1,"token":"token_id:1","token_id":1}"#,
+            r#"{"logprob":null,"id":1,"token":"token_id:1"}"#,
+            "null",
+            "{}",
+            "[-1,1]",
+        ] {
+            assert_eq!(read(&format!("[{entry},{odd}]")), None, "{odd}");
+            assert_eq!(read(&format!("[{entry},{entry},{odd}]")), None, "{odd}");
+        }
+        for odd in ["[-1,1]", "[-1,1,null,null]", "[null,1,null]", "[-1]", "[]", "[-1,1,null,]", "{}", "null"] {
+            assert_eq!(read(&format!("[[-1,1,null],{odd}]")), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn leaves_entries_that_are_odd() {
+        for odd in [
+            "",
+            r#"{"logprob":null}"#,
+            r#"{"logprob":"NaN","id":1}"#,
+            r#"{"logprob":NaN,"id":1}"#,
+            r#"{"logprob":-1,"logprob":-1}"#,
+            r#"{"logprob":-1,"id":1,"id":1}"#,
+            r#"{"logprob":-1,"token":"a","token":"a"}"#,
+            r#"{"logprob":-1,"id":"1"}"#,
+            r#"{"logprob":-1,"id":null}"#,
+            r#"{"logprob":-1,"id":2147483648}"#,
+            r#"{"logprob":-1,"token":1}"#,
+            r#"{"logprob":-1,"token":"token_id:2147483648"}"#,
+            r#"{"logprob":-1,"\u0069d":1}"#,
+            r#"{"logprob":-1,"x":{}}"#,
+            r#"{"logprob":-1,"x":[[]]}"#,
+            r#"{"logprob":-1,"x":["a"]}"#,
+            r#"{"logprob":-1,"x":[1000]}"#,
+            r#"{"logprob":-1,"x":[{"y":{}}]}"#,
+            r#"{"logprob":-1,"x":[{"y":[{}]}]}"#,
+            r#"{"logprob":-1,"x":1000000000000000}"#,
+            r#"{"logprob":-1,}"#,
+            r#"{"logprob":-1"#,
+            r#"{"logprob":-1]"#,
+            r#"{"logprob" -1}"#,
+            r#"{"logprob":-1 "id":1}"#,
+            r"{logprob:-1}",
+            "{\"logprob\":-1,\"x\":\"\u{1}\"}",
+        ] {
+            assert_eq!(read(&format!("[{odd}]")), None, "{odd}");
+        }
+        let with = |members: usize| read(&format!("[{{\"logprob\":-1{}}}]", ",\"a\":0".repeat(members)));
+        assert!(with(MOST_MEMBERS - 1).is_some());
+        assert_eq!(with(MOST_MEMBERS), None);
+    }
+
+    #[test]
+    fn leaves_text_that_is_not_utf8() {
+        let list = b"[{\"logprob\":-1,\"token\":\"\xff\"}]";
+        assert_eq!(read_columns(list, 0), Err(Halt::Odd));
+    }
+
+    #[test]
+    fn knows_words_that_are_ids() {
+        let of = |word: &str| {
+            Token::of(word.as_bytes()).map(|token| match token {
+                Token::Text => None,
+                Token::Id(id) => Some(id),
+            })
+        };
+        for (word, id) in
+            [("token_id:41", 41), ("token_id:0", 0), ("token_id:007", 7), ("token_id:2147483647", i32::MAX)]
+        {
+            assert_eq!(of(word), Some(Some(id)), "{word}");
+        }
+        for text in [
+            "",
+            "the",
+            "token_id:",
+            "token_id:-1",
+            "token_id:4x",
+            " token_id:4",
+            r"t\n",
+            r"\n",
+            r"\u00e9",
+            "Token_id:4",
+        ] {
+            assert_eq!(of(text), Some(None), "{text}");
+        }
+        for odd in [r"\u0074oken_id:4", r"token_id:\u0034", r"t\u006fken_id:4", "token_id:2147483648"] {
+            assert_eq!(of(odd), None, "{odd}");
         }
     }
 }

@@ -50,3 +50,44 @@ pub(super) fn read_words(text: &[u8], open: usize) -> Reading<(Vec<i32>, usize)>
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(array: &str) -> Option<Numbers> {
+        let (numbers, close) = read_numbers(array.as_bytes(), 0).ok()?;
+        assert_eq!(close, array.len() - 1);
+        Some(numbers)
+    }
+
+    #[test]
+    fn reads_integers_as_ids_and_others_as_floats() {
+        assert_eq!(numbers("[1, 7]"), Some(Numbers::Ids(Ids::I32(vec![1, 7]))));
+        assert_eq!(numbers("[1,18446744073709551615]"), Some(Numbers::Ids(Ids::U64(vec![1, u64::MAX]))));
+        assert_eq!(numbers("[-0.5, 1 ,2e3]"), Some(Numbers::Floats(vec![-0.5, 1.0, 2000.0])));
+        assert_eq!(numbers("[1.0]"), Some(Numbers::Floats(vec![1.0])));
+    }
+
+    #[test]
+    fn leaves_what_is_unusual() {
+        for odd in
+            ["", "null", "NaN", "\"NaN\"", "[1]", "1000000000000000", "18446744073709551616", "01", "1.", "{}", "x"]
+        {
+            assert_eq!(numbers(&format!("[0.5,{odd}]")), None, "{odd}");
+            assert_eq!(numbers(&format!("[{odd},0.5]")), None, "{odd}");
+        }
+        assert_eq!(numbers("[0.5"), None);
+        assert_eq!(numbers("[0.5,"), None);
+    }
+
+    #[test]
+    fn reads_words_as_ids() {
+        let words = |array: &str| read_words(array.as_bytes(), 0).ok();
+        assert_eq!(words(r#"["token_id:41", "token_id:2"]"#), Some((vec![41, 2], 28)));
+        for odd in ["\"a\"", "1", "null", "", "\"token_id:1"] {
+            assert_eq!(words(&format!("[\"token_id:41\",{odd}]")), None, "{odd}");
+            assert_eq!(words(&format!("[{odd},\"token_id:41\"]")), None, "{odd}");
+        }
+    }
+}

@@ -201,3 +201,153 @@ impl<'a> Cursor<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a method reads of the whole text.
+    fn whole<'a, T>(text: &'a str, read: impl Fn(&mut Cursor<'a>) -> Option<T>) -> Option<T> {
+        let mut cursor = Cursor::new(text.as_bytes(), 0);
+        let found = read(&mut cursor)?;
+        (cursor.at() == text.len()).then_some(found)
+    }
+
+    #[test]
+    fn reads_strings_as_they_are_written() {
+        for inside in [
+            "",
+            "a",
+            "12345678",
+            "123456789012345",
+            "é😀",
+            "\u{7f}",
+            r#"\"\\\/\b\f\n\r\t"#,
+            r"\u0041\uFFff",
+            r"\ud83d\ude00",
+            r"1234567\u0041",
+        ] {
+            let text = format!("\"{inside}\"");
+            assert_eq!(whole(&text, Cursor::string), Some(inside.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_strings_that_are_none() {
+        for text in [
+            "\"",
+            "\"a",
+            "\"a\\\"",
+            "\"12345678",
+            "a",
+            "\"a\nb\"",
+            "\"12345678\u{1f}\"",
+            "\"\0\"",
+            r#""\x""#,
+            r#""\u004""#,
+            r#""\u004g""#,
+            r#""\u+041""#,
+            r#""\ud83d""#,
+            r#""\ud83dx""#,
+            r#""\ud83d\n""#,
+            r#""\ud83d\u0041""#,
+            r#""\ud83d\ud83d""#,
+            r#""\ude00""#,
+            r#""\"#,
+            r#""\u"#,
+            r#""\ud83d\"#,
+        ] {
+            assert_eq!(whole(text, Cursor::string), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reads_numbers_as_the_standard_library_does() {
+        for text in [
+            "-0.125",
+            "0.0",
+            "-0.0",
+            "-0.10000000149011612",
+            "0",
+            "7",
+            "-12",
+            "999999999999999",
+            "1e5",
+            "-1E-7",
+            "0e0",
+            "1.5e+300",
+            "1e400",
+            "4.9e-324",
+            "2.4703282292062328e-324",
+            "9007199254740993.0",
+            "0.1000000000000000055511151231257827",
+        ] {
+            let want: f64 = text.parse().unwrap();
+            assert_eq!(whole(text, Cursor::number).map(f64::to_bits), Some(want.to_bits()), "{text}");
+        }
+        // An integer has no negative zero.
+        assert_eq!(whole("-0", Cursor::number).map(f64::to_bits), Some(0));
+    }
+
+    #[test]
+    fn refuses_what_is_no_number_of_json_or_no_exact_one() {
+        for text in [
+            "",
+            "-",
+            "+1",
+            ".5",
+            "-.5",
+            "1.",
+            "1.e5",
+            "1e",
+            "1e+",
+            "01",
+            "-01",
+            "00",
+            "1.5.5",
+            "NaN",
+            "nan",
+            "Infinity",
+            "-Infinity",
+            "inf",
+            "\"1\"",
+            "null",
+            "1_0",
+            "0x1",
+            "1000000000000000",
+        ] {
+            assert_eq!(whole(text, Cursor::number), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reads_integers_of_32_bits() {
+        for value in [0, 7, -7, i32::MAX, i32::MIN] {
+            assert_eq!(whole(&value.to_string(), Cursor::integer), Some(value));
+        }
+        assert_eq!(whole("-0", Cursor::integer), Some(0));
+        for text in ["2147483648", "-2147483649", "12345678901", "01", "-", "", "1.0", "1e1", "--1"] {
+            assert_eq!(whole(text, Cursor::integer), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn moves_behind_scalars() {
+        for text in ["true", "false", "null", "\"x\"", "-1.5", " \t\r\nnull"] {
+            assert_eq!(whole(text, Cursor::scalar), Some(()), "{text:?}");
+        }
+        for text in ["tru", "nul", "True", "[]", "{}", "", "nulll"] {
+            assert_eq!(whole(text, Cursor::scalar), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn moves_behind_bytes() {
+        for text in ["1]", "104, 0,255 ]", "999]"] {
+            assert_eq!(whole(text, Cursor::bytes), Some(()), "{text:?}");
+        }
+        for text in ["]", "1,]", "1", "1000]", "01]", "-1]", "1.5]", "null]", "1 2]"] {
+            assert_eq!(whole(text, Cursor::bytes), None, "{text:?}");
+        }
+    }
+}

@@ -244,6 +244,10 @@ mod _core {
     ///
     /// Raises:
     ///     MemoryError: There is none for what the body holds.
+    ///
+    /// >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16))
+    /// >>> rest, path, mark, ids.dtype, len(ids)
+    /// (b'{"a":[{"token_ids":4611686018400000000}]}', ('a', 0, 'token_ids'), 4611686018400000000, dtype('int32'), 16)
     #[pyfunction]
     fn scan_body<'py>(body: &Bound<'py, PyBytes>) -> PyResult<Option<body::Scanned<'py>>> {
         body::scan(body.py(), body.as_bytes())
