@@ -83,6 +83,8 @@ def array_over(value: Any) -> npt.NDArray[Any] | None:
     Raises:
         Fault: Packed bytes, a masked array, an export that fails, or other than one dimension.
     """
+    if type(value) is np.ndarray and value.ndim == 1:
+        return value
     try:
         array = _core.array_over(value)
     except TypeError as error:
@@ -102,7 +104,7 @@ def id_array(value: Any) -> TokenIds:
     Raises:
         Fault: It is not a sequence of integers.
     """
-    array = int32_array(value)
+    array = value if type(value) is np.ndarray and value.ndim == 1 else int32_array(value)
     if array is None and not isinstance(value, list | tuple):
         array = array_over(value)
     if array is None:
