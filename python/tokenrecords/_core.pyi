@@ -14,6 +14,7 @@ __all__ = [
     "DEBUG",
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
+    "IdWords",
     "PendingDigests",
     "PrefixIndex",
     "RecordLine",
@@ -29,6 +30,7 @@ __all__ = [
     "joint_digest",
     "prefix_digest",
     "record_line",
+    "scan_body",
     "scan_record",
     "stands_at",
 ]
@@ -144,6 +146,33 @@ def scan_record(line: bytes, narrow: bool) -> tuple[bytes, tuple[npt.NDArray[Any
         `narrow`. An array is None where the line lacks the field.
     """
 
+def scan_body(body: bytes) -> tuple[bytes, list[tuple[tuple[str | int, ...], int, Any]]] | None:
+    """What is large in the body of a served response, as arrays, and the rest of it.
+
+    None where nothing is, or where only a full reader can say what the body is.
+
+    Returns:
+        `(rest, found)`. `found` has `(path, mark, value)` of each: its keys and indices from the whole body on; the
+        integer that stands there in the rest, JSON text, and nowhere else. A value is one of these:
+
+        - an array of numbers under a key that speaks of tokens: int32, int64 or uint64, the first that holds them,
+          or float64 where one has a fraction or an exponent;
+        - `IdWords` for a list of words like "token_id:41" under such a key;
+        - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where the first
+          one is null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
+        - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where the first one
+          is null), int32, and None for each text.
+
+        Each has 16 elements or more.
+
+    Raises:
+        MemoryError: There is none for what the body holds.
+
+    >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16))
+    >>> rest, path, mark, ids.dtype, len(ids)
+    (b'{"a":[{"token_ids":4611686018400000000}]}', ('a', 0, 'token_ids'), 4611686018400000000, dtype('int32'), 16)
+    """
+
 def record_line(fields: dict[str, Any]) -> bytes:
     """A record's line, without its line break: keys sorted, no spaces, floats in shortest form.
 
@@ -153,6 +182,15 @@ def record_line(fields: dict[str, Any]) -> bytes:
     Raises:
         ValueError: A field that JSON can't hold or no reader takes back, by name.
     """
+
+@final
+class IdWords:
+    """A list of words like "token_id:41", of which it holds the ids alone."""
+
+    @property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """The ids, of shape `(words,)`."""
+    def __len__(self) -> int: ...
 
 @final
 class PendingDigests:

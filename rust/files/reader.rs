@@ -135,7 +135,6 @@ impl Reader {
         let mut text = std::mem::take(&mut self.carry);
         loop {
             let start = text.len();
-            text.reserve(CHUNK);
             let read = match &mut self.input {
                 Input::Plain(file, _) => read_chunk(file, &mut text),
                 Input::Gzip(decoder) => read_chunk(decoder, &mut text),
@@ -167,8 +166,9 @@ impl Reader {
     }
 }
 
-/// Appends up to a chunk; gives how many bytes there were, 0 at the end.
+/// Appends up to a chunk; gives how many bytes there were, 0 at the end. Memory that is not there is an error too.
 fn read_chunk(input: &mut impl Read, text: &mut Vec<u8>) -> io::Result<usize> {
+    text.try_reserve(CHUNK)?;
     input.take(CHUNK as u64).read_to_end(text)
 }
 

@@ -1,5 +1,6 @@
 //! Reading a flat JSON array of numbers into a vector of exactly its length.
 
+use super::halt::{Halt, Reading, room};
 use super::swar;
 
 /// Whether JSON counts the byte as white space.
@@ -45,13 +46,18 @@ pub(crate) fn measure(line: &[u8], body: usize) -> Option<(usize, usize)> {
 }
 
 /// Reads the array whose `[` is at `open`; gives it and where its `]` is.
-pub(crate) fn read_array<T: Item>(line: &[u8], open: usize) -> Option<(Vec<T>, usize)> {
+pub(crate) fn read_array<T: Item>(line: &[u8], open: usize) -> Reading<(Vec<T>, usize)> {
     let body = open + 1;
-    let (close, count) = measure(line, body)?;
-    let mut out = Vec::with_capacity(count);
-    if count == 0 {
-        return Some((out, close));
+    let (close, count) = measure(line, body).ok_or(Halt::Odd)?;
+    let mut out = room(count)?;
+    if count > 0 {
+        fill(&mut out, line, body, close).ok_or(Halt::Odd)?;
     }
+    Ok((out, close))
+}
+
+/// Reads the elements between `body` and `close`, of which there is at least one, into a vector with room for them.
+fn fill<T: Item>(out: &mut Vec<T>, line: &[u8], body: usize, close: usize) -> Option<()> {
     let mut start = body;
     // All commas of 64 bytes are found at once, so that reading an element needn't wait for the length of the one
     // before.
@@ -65,7 +71,7 @@ pub(crate) fn read_array<T: Item>(line: &[u8], open: usize) -> Option<(Vec<T>, u
         }
     }
     out.push(T::read(line, start, close)?);
-    Some((out, close))
+    Some(())
 }
 
 /// Marks the commas among the first 64 bytes.

@@ -15,6 +15,7 @@ use std::arch::x86_64::{
     _mm256_testz_si256, _mm256_xor_si256,
 };
 
+use super::halt::Reading;
 use super::int_text::{self, Int};
 use super::{short_ids, swar};
 
@@ -35,9 +36,9 @@ impl Avx2 {
 }
 
 /// Reads the array of short ids whose `[` is at `open`, as [`short_ids::read`] does.
-pub(super) fn read_short_ids(_: Avx2, line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
+pub(super) fn read_short_ids(_: Avx2, line: &[u8], open: usize) -> Reading<(Vec<i32>, usize)> {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn read(line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
+    fn read(line: &[u8], open: usize) -> Reading<(Vec<i32>, usize)> {
         short_ids::read(line, open, |block| commas(block), |words| numbers(words))
     }
     // SAFETY: an `Avx2` exists only where the instructions were detected.

@@ -2,6 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{self, Avx2};
+use super::halt::Reading;
 use super::int_text::{self, Int};
 use super::{short_ids, swar};
 
@@ -30,8 +31,8 @@ impl Backend {
 
     /// Reads the array of short ids whose `[` is at `open`; gives it and where its `]` is.
     ///
-    /// None where anything is unusual.
-    pub(super) fn read_short_ids(self, line: &[u8], open: usize) -> Option<(Vec<i32>, usize)> {
+    /// Odd where anything is unusual.
+    pub(super) fn read_short_ids(self, line: &[u8], open: usize) -> Reading<(Vec<i32>, usize)> {
         match self {
             Self::Portable => short_ids::read(line, open, swar::commas, |words| {
                 let numbers = words.map(swar::last_number);
@@ -73,7 +74,7 @@ mod tests {
         let open = line.find('[').unwrap();
         let found = Backend::detect().read_short_ids(line.as_bytes(), open);
         assert_eq!(found, Backend::Portable.read_short_ids(line.as_bytes(), open), "{text}");
-        let (ids, close) = found?;
+        let (ids, close) = found.ok()?;
         assert_eq!(close, line.len() - 2);
         Some(ids)
     }

@@ -2,6 +2,7 @@
 
 use super::array::{Item, read_array, trim};
 use super::backend::Backend;
+use super::halt::{Halt, Reading};
 
 /// Token ids in the narrowest of three widths that holds them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,18 +18,21 @@ pub enum Ids {
 /// Reads the array of ids whose `[` is at `open`; gives it and where its `]` is.
 ///
 /// A wider type is rare, so it is tried only once the narrower one has failed.
-pub(crate) fn read_ids(line: &[u8], open: usize) -> Option<(Ids, usize)> {
-    if let Some((ids, close)) = Backend::detect().read_short_ids(line, open) {
-        return Some((Ids::I32(ids), close));
-    }
-    if let Some((ids, close)) = read_array(line, open) {
-        return Some((Ids::I32(ids), close));
-    }
-    if let Some((ids, close)) = read_array(line, open) {
-        return Some((Ids::I64(ids), close));
-    }
-    let (ids, close) = read_array(line, open)?;
-    Some((Ids::U64(ids), close))
+pub(crate) fn read_ids(line: &[u8], open: usize) -> Reading<(Ids, usize)> {
+    let short = Backend::detect().read_short_ids(line, open).map(|(ids, close)| (Ids::I32(ids), close));
+    let narrow = or_else(short, || read(line, open, Ids::I32));
+    let wide = or_else(narrow, || read(line, open, Ids::I64));
+    or_else(wide, || read(line, open, Ids::U64))
+}
+
+fn read<T: Item>(line: &[u8], open: usize, ids: fn(Vec<T>) -> Ids) -> Reading<(Ids, usize)> {
+    let (found, close) = read_array(line, open)?;
+    Ok((ids(found), close))
+}
+
+/// Another way of reading, where one found the text odd.
+fn or_else<T>(read: Reading<T>, another: impl FnOnce() -> Reading<T>) -> Reading<T> {
+    if read.as_ref().is_err_and(|&halt| halt == Halt::Odd) { another() } else { read }
 }
 
 /// Splits a plain JSON integer in whether it has a minus sign and its digits.
@@ -82,7 +86,7 @@ mod tests {
     fn ids(array: &str) -> Option<Ids> {
         let line = format!("{{\"prompt_token_ids\":{array}}}");
         let open = line.find('[').unwrap();
-        let (ids, close) = read_ids(line.as_bytes(), open)?;
+        let (ids, close) = read_ids(line.as_bytes(), open).ok()?;
         assert_eq!(close, line.find(']').unwrap());
         Some(ids)
     }

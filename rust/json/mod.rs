@@ -11,17 +11,27 @@ mod array;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod backend;
+mod body;
+mod columns;
+mod halt;
 mod ids;
 mod int_text;
 mod log_probs;
+mod numbers;
 mod scan;
 mod short_ids;
+mod skip;
+mod strict;
 mod swar;
 mod text;
 
 pub use backend::push_ints;
+pub use body::{Body, Found, Step, Value, scan_body};
+pub use columns::Columns;
+pub use halt::Halt;
 pub use ids::Ids;
 pub use int_text::Int;
 pub use log_probs::LogProb;
+pub use numbers::Numbers;
 pub use scan::{Scanned, scan_record};
 pub use text::{push_float, push_floats, push_string};

@@ -5,8 +5,10 @@
 //! they stay in the rest.
 
 use super::array::{is_space, read_array};
+use super::halt::{Halt, Reading, room};
 use super::ids::{Ids, read_ids};
 use super::log_probs::LogProb;
+use super::skip::{expect, skip_space, skip_string};
 
 /// A record's three arrays, apart from the rest of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,44 +25,52 @@ pub struct Scanned<F> {
     pub rest: Vec<u8>,
 }
 
-/// Takes the three arrays out of a record; None if the slow path must read it.
+/// Takes the three arrays out of a record.
 ///
-/// Some promises nothing about the rest: where it is refused, so would be the whole line.
-#[must_use]
-pub fn scan_record<F: LogProb>(line: &[u8]) -> Option<Scanned<F>> {
+/// A result promises nothing about the rest: where it is refused, so would be the whole line.
+///
+/// # Errors
+///
+/// [`Halt::Odd`] where the slow path must read the record, [`Halt::Memory`] where there is none for the arrays.
+pub fn scan_record<F: LogProb>(line: &[u8]) -> Result<Scanned<F>, Halt> {
     let mut prompt_token_ids = None;
     let mut generation_token_ids = None;
     let mut generation_log_probs = None;
     let mut cuts = Cuts::default();
 
-    let mut at = expect(line, 0, b'{')?;
+    let mut at = expect(line, 0, b'{').ok_or(Halt::Odd)?;
     loop {
-        let key = expect(line, at, b'"')?;
-        let key_end = skip_string(line, key)?;
-        let value = skip_space(line, expect(line, key_end, b':')?);
-        at = match &line[key..key_end - 1] {
+        let (key, value) = member(line, at).ok_or(Halt::Odd)?;
+        at = match key {
             b"prompt_token_ids" => cuts.take(line, value, &mut prompt_token_ids, read_ids)?,
             b"generation_token_ids" => cuts.take(line, value, &mut generation_token_ids, read_ids)?,
             b"generation_log_probs" => cuts.take(line, value, &mut generation_log_probs, read_array)?,
             // Written with an escape, the key might be one of the three.
-            key if key.contains(&b'\\') => return None,
-            _ => skip_value(line, value)?,
+            key if key.contains(&b'\\') => return Err(Halt::Odd),
+            _ => skip_value(line, value).ok_or(Halt::Odd)?,
         };
         at = skip_space(line, at);
-        match line.get(at)? {
-            b',' => at += 1,
-            b'}' => break,
-            _ => return None,
+        match line.get(at) {
+            Some(b',') => at += 1,
+            Some(b'}') => break,
+            _ => return Err(Halt::Odd),
         }
     }
     if skip_space(line, at + 1) != line.len() {
-        return None;
+        return Err(Halt::Odd);
     }
-    Some(Scanned { prompt_token_ids, generation_token_ids, generation_log_probs, rest: cuts.rest(line) })
+    Ok(Scanned { prompt_token_ids, generation_token_ids, generation_log_probs, rest: cuts.rest(line)? })
+}
+
+/// The key of the member of an object that begins at `at`, and where its value does.
+fn member(line: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let key = expect(line, at, b'"')?;
+    let key_end = skip_string(line, key)?;
+    Some((&line[key..key_end - 1], skip_space(line, expect(line, key_end, b':')?)))
 }
 
 /// Reads the array whose `[` is at a place; gives it and where its `]` is.
-type Read<T> = fn(&[u8], usize) -> Option<(T, usize)>;
+type Read<T> = fn(&[u8], usize) -> Reading<(T, usize)>;
 
 /// Where the insides of the arrays that were read are; in order.
 #[derive(Default)]
@@ -69,52 +79,28 @@ struct Cuts(Vec<(usize, usize)>);
 impl Cuts {
     /// Reads the array at `value` into `slot`; gives the place after it.
     ///
-    /// None if `slot` is full: of two equal keys the slow path picks one.
-    fn take<T>(&mut self, line: &[u8], value: usize, slot: &mut Option<T>, read: Read<T>) -> Option<usize> {
+    /// Odd if `slot` is full: of two equal keys the slow path picks one.
+    fn take<T>(&mut self, line: &[u8], value: usize, slot: &mut Option<T>, read: Read<T>) -> Reading<usize> {
         if slot.is_some() || line.get(value) != Some(&b'[') {
-            return None;
+            return Err(Halt::Odd);
         }
         let (array, close) = read(line, value)?;
         *slot = Some(array);
         self.0.push((value + 1, close));
-        Some(close + 1)
+        Ok(close + 1)
     }
 
     /// The line without the insides.
-    fn rest(&self, line: &[u8]) -> Vec<u8> {
+    fn rest(&self, line: &[u8]) -> Reading<Vec<u8>> {
         let inside: usize = self.0.iter().map(|(start, end)| end - start).sum();
-        let mut rest = Vec::with_capacity(line.len() - inside);
+        let mut rest = room(line.len() - inside)?;
         let mut kept = 0;
         for &(start, end) in &self.0 {
             rest.extend_from_slice(&line[kept..start]);
             kept = end;
         }
         rest.extend_from_slice(&line[kept..]);
-        rest
-    }
-}
-
-/// The first place from `at` on that is not white space.
-fn skip_space(line: &[u8], at: usize) -> usize {
-    let spaces = line[at..].iter().take_while(|&&b| is_space(b)).count();
-    at + spaces
-}
-
-/// The place after `wanted`, which must be next after any white space.
-fn expect(line: &[u8], at: usize, wanted: u8) -> Option<usize> {
-    let at = skip_space(line, at);
-    (*line.get(at)? == wanted).then_some(at + 1)
-}
-
-/// The place after the string whose first byte after the quote is at `at`.
-fn skip_string(line: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        at += memchr::memchr2(b'"', b'\\', line.get(at..)?)?;
-        if line[at] == b'"' {
-            return Some(at + 1);
-        }
-        // The escaped byte may be a quote or a backslash.
-        at += 2;
+        Ok(rest)
     }
 }
 
@@ -154,7 +140,7 @@ mod tests {
     use super::*;
 
     fn scan(line: &str) -> Option<Scanned<f64>> {
-        scan_record(line.as_bytes())
+        scan_record(line.as_bytes()).ok()
     }
 
     fn rest(line: &str) -> Option<String> {

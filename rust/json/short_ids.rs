@@ -6,9 +6,8 @@
 //! branch depends on the number of digits. The loops over bytes and words are such that the compiler makes vector
 //! instructions of them.
 
-use std::slice::IterMut;
-
 use super::array::measure;
+use super::halt::{Halt, Reading, room};
 
 /// The bytes before a comma that hold its number and at least one byte before that.
 pub(super) const WORD: usize = 8;
@@ -39,7 +38,7 @@ const FULL: usize = WAITING - 64 - GROUP;
 
 /// Reads the array whose `[` is at `open`, by the instructions of the caller; gives it and where its `]` is.
 ///
-/// None where anything is unusual. `commas` gives one bit for each comma, the first byte lowest; `numbers` gives the
+/// Odd where anything is unusual. `commas` gives one bit for each comma, the first byte lowest; `numbers` gives the
 /// numbers that the last digits of words spell, and whether all are short: whether another byte stands before each.
 #[expect(clippy::inline_always, reason = "to be compiled for the instructions of the caller")]
 #[inline(always)]
@@ -48,27 +47,40 @@ pub(super) fn read(
     open: usize,
     commas: impl Fn(&[u8; 64]) -> u64,
     numbers: impl Fn([u64; LANES]) -> ([i32; LANES], bool),
-) -> Option<(Vec<i32>, usize)> {
+) -> Reading<(Vec<i32>, usize)> {
     let body = open + 1;
-    let (close, count) = measure(line, body)?;
+    let (close, count) = measure(line, body).ok_or(Halt::Odd)?;
     if count == 0 {
-        return Some((Vec::new(), close));
+        return Ok((Vec::new(), close));
     }
     if !is_usual(&line[body..close]) {
-        return None;
+        return Err(Halt::Odd);
     }
     // The last numbers may come with others behind them.
-    let mut out = vec![0; count.next_multiple_of(LANES)];
-    let mut slots = out.as_chunks_mut().0.iter_mut();
+    let mut out = room(count.next_multiple_of(LANES))?;
+    let start = body.checked_sub(WORD).ok_or(Halt::Odd)?;
+    let short = fill(&mut out, &line[start..close], commas, numbers).ok_or(Halt::Odd)?;
+    out.truncate(count);
+    if short { Ok((out, close)) } else { Err(Halt::Odd) }
+}
+
+/// Reads the numbers of a text that begins a word before the first; gives whether all are short.
+#[expect(clippy::inline_always, reason = "to be compiled for the instructions of the caller")]
+#[inline(always)]
+fn fill(
+    out: &mut Vec<i32>,
+    mut text: &[u8],
+    commas: impl Fn(&[u8; 64]) -> u64,
+    numbers: impl Fn([u64; LANES]) -> ([i32; LANES], bool),
+) -> Option<bool> {
     let mut words = [0; WAITING];
     let mut waiting = 0;
     let mut short = true;
-    let mut text = &line[body.checked_sub(WORD)?..close];
     while let Some(window) = text.first_chunk::<{ WORD + 64 }>() {
         waiting += gather(window, commas(window.last_chunk()?), &mut words[waiting..])?;
         if waiting > FULL {
             let whole = waiting - waiting % LANES;
-            short &= convert(&words[..whole], &mut slots, &numbers);
+            short &= convert(&words[..whole], out, &numbers);
             words.copy_within(whole..whole + LANES, 0);
             waiting -= whole;
         }
@@ -79,9 +91,8 @@ pub(super) fn read(
     window[..text.len()].copy_from_slice(text);
     window[text.len()] = b',';
     waiting += gather(&window, commas(window.last_chunk()?), &mut words[waiting..])?;
-    short &= convert(&words[..waiting.next_multiple_of(LANES)], &mut slots, &numbers);
-    out.truncate(count);
-    short.then_some((out, close))
+    short &= convert(&words[..waiting.next_multiple_of(LANES)], out, &numbers);
+    Some(short)
 }
 
 /// Gathers the word before each comma; gives how many there are.
@@ -106,15 +117,11 @@ fn gather(window: &Window, mut commas: u64, words: &mut [u64]) -> Option<usize> 
 /// Makes numbers of the words, groupwise; gives whether all are short enough for that.
 #[expect(clippy::inline_always, reason = "to be compiled for the instructions of the caller")]
 #[inline(always)]
-fn convert(
-    words: &[u64],
-    slots: &mut IterMut<[i32; LANES]>,
-    numbers: impl Fn([u64; LANES]) -> ([i32; LANES], bool),
-) -> bool {
+fn convert(words: &[u64], out: &mut Vec<i32>, numbers: impl Fn([u64; LANES]) -> ([i32; LANES], bool)) -> bool {
     let mut all_short = true;
-    for (words, slot) in words.as_chunks().0.iter().zip(slots) {
-        let short;
-        (*slot, short) = numbers(*words);
+    for words in words.as_chunks().0 {
+        let (numbers, short) = numbers(*words);
+        out.extend_from_slice(&numbers);
         all_short &= short;
     }
     all_short

@@ -12,6 +12,15 @@ pub(crate) fn no_digits(word: u64) -> u64 {
     (((values & splat(0x7f)) + splat(0x80 - 10)) | values) & splat(0x80)
 }
 
+/// A bit, the top one of its byte, for each byte that ends what a string may hold unescaped: a quote, a backslash, a
+/// control character. Only the lowest bit is sure; zero is.
+#[inline]
+pub(crate) fn string_ends(word: u64) -> u64 {
+    // The top bit of a byte appears where it is below what is taken away; what borrows from the next is such a byte.
+    let below = |word: u64, limit: u8| word.wrapping_sub(splat(limit)) & !word;
+    (below(word, b' ') | below(word ^ splat(b'"'), 1) | below(word ^ splat(b'\\'), 1)) & splat(0x80)
+}
+
 /// The number that the last digits of the word spell, and whether another byte is before them.
 ///
 /// Of eight digits the number is of no use, for there may be more before the word.
@@ -81,6 +90,23 @@ fn transpose(bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_what_ends_a_string() {
+        for place in 0..8 {
+            for byte in 0..=u8::MAX {
+                for behind in [b'"', 0, b'a', 0xff] {
+                    let mut word = [b'!'; 8];
+                    word[place..].fill(behind);
+                    word[place] = byte;
+                    let ends = |b: u8| b < b' ' || b == b'"' || b == b'\\';
+                    let want = word.iter().position(|&b| ends(b));
+                    let found = string_ends(u64::from_le_bytes(word));
+                    assert_eq!((found != 0).then(|| found.trailing_zeros() as usize / 8), want, "{word:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn reads_the_digits_at_the_end() {

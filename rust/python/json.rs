@@ -3,10 +3,10 @@
 use super::array::ArrayView;
 use super::errors::{shown, type_name};
 use super::items;
-use crate::json::{self, Ids, LogProb};
+use crate::json::{self, Halt, Ids, LogProb};
 use crate::source::Source;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyUntypedArray};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -17,23 +17,40 @@ const MAX_DEPTH: usize = 200;
 pub type Scanned<'py> = (Bound<'py, PyBytes>, [Option<Bound<'py, PyAny>>; 3]);
 
 /// The arrays of a line, read without the GIL; None where pydantic must read the line.
-pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> Option<Scanned<'py>> {
-    py.detach(|| json::scan_record::<F>(line)).map(|found| arrays_of(py, found))
+pub fn scan<'py, F: LogProb + numpy::Element>(py: Python<'py>, line: &[u8]) -> PyResult<Option<Scanned<'py>>> {
+    arrays_of(py, py.detach(|| json::scan_record::<F>(line)))
 }
 
-/// What was found in a line, as Python objects.
-pub fn arrays_of<F: LogProb + numpy::Element>(py: Python<'_>, found: json::Scanned<F>) -> Scanned<'_> {
-    let ids = |ids| match ids {
+/// What was read in a line, as Python objects.
+pub fn arrays_of<F: LogProb + numpy::Element>(
+    py: Python<'_>,
+    read: Result<json::Scanned<F>, Halt>,
+) -> PyResult<Option<Scanned<'_>>> {
+    let Some(found) = unless_odd(read)? else { return Ok(None) };
+    let arrays = [
+        found.prompt_token_ids.map(|ids| ids_array(py, ids)),
+        found.generation_token_ids.map(|ids| ids_array(py, ids)),
+        found.generation_log_probs.map(|log_probs| log_probs.into_pyarray(py).into_any()),
+    ];
+    Ok(Some((PyBytes::new(py, &found.rest), arrays)))
+}
+
+/// The ids as an array, without a copy.
+pub fn ids_array(py: Python<'_>, ids: Ids) -> Bound<'_, PyAny> {
+    match ids {
         Ids::I32(ids) => ids.into_pyarray(py).into_any(),
         Ids::I64(ids) => ids.into_pyarray(py).into_any(),
         Ids::U64(ids) => ids.into_pyarray(py).into_any(),
-    };
-    let arrays = [
-        found.prompt_token_ids.map(ids),
-        found.generation_token_ids.map(ids),
-        found.generation_log_probs.map(|log_probs| log_probs.into_pyarray(py).into_any()),
-    ];
-    (PyBytes::new(py, &found.rest), arrays)
+    }
+}
+
+/// What was read; None where the text is odd.
+pub fn unless_odd<T>(read: Result<T, Halt>) -> PyResult<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Halt::Odd) => Ok(None),
+        Err(Halt::Memory) => Err(PyMemoryError::new_err(())),
+    }
 }
 
 /// The line of a record, without its line break: keys sorted, no spaces, as orjson writes it.

@@ -4,6 +4,7 @@
 
 mod array;
 mod batch;
+mod body;
 mod digest;
 mod errors;
 mod exported;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     use super::batch;
+    use super::body;
     use super::digest::{digest_of, hex};
     use super::errors::Name;
     use super::exported;
@@ -34,6 +36,9 @@ mod _core {
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+    #[pymodule_export]
+    use super::body::IdWords;
 
     #[pymodule_export]
     use super::pending::PendingDigests;
@@ -220,12 +225,41 @@ mod _core {
     ///     for each array. Ids are int32, int64 or uint64, the first that holds them; log-probs are float64, or float32 if
     ///     `narrow`. An array is None where the line lacks the field.
     #[pyfunction]
-    fn scan_record<'py>(line: &Bound<'py, PyBytes>, narrow: bool) -> Option<json::Scanned<'py>> {
+    fn scan_record<'py>(line: &Bound<'py, PyBytes>, narrow: bool) -> PyResult<Option<json::Scanned<'py>>> {
         let (py, line) = (line.py(), line.as_bytes());
         match narrow {
             true => json::scan::<f32>(py, line),
             false => json::scan::<f64>(py, line),
         }
+    }
+
+    /// What is large in the body of a served response, as arrays, and the rest of it.
+    ///
+    /// None where nothing is, or where only a full reader can say what the body is.
+    ///
+    /// Returns:
+    ///     `(rest, found)`. `found` has `(path, mark, value)` of each: its keys and indices from the whole body on; the
+    ///     integer that stands there in the rest, JSON text, and nowhere else. A value is one of these:
+    ///
+    ///     - an array of numbers under a key that speaks of tokens: int32, int64 or uint64, the first that holds them,
+    ///       or float64 where one has a fraction or an exponent;
+    ///     - `IdWords` for a list of words like "token_id:41" under such a key;
+    ///     - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where the first
+    ///       one is null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
+    ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where the first one
+    ///       is null), int32, and None for each text.
+    ///
+    ///     Each has 16 elements or more.
+    ///
+    /// Raises:
+    ///     MemoryError: There is none for what the body holds.
+    ///
+    /// >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16))
+    /// >>> rest, path, mark, ids.dtype, len(ids)
+    /// (b'{"a":[{"token_ids":4611686018400000000}]}', ('a', 0, 'token_ids'), 4611686018400000000, dtype('int32'), 16)
+    #[pyfunction]
+    fn scan_body<'py>(body: &Bound<'py, PyBytes>) -> PyResult<Option<body::Scanned<'py>>> {
+        body::scan(body.py(), body.as_bytes())
     }
 
     /// A record's line, without its line break: keys sorted, no spaces, floats in shortest form.

@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 use super::batch::thread_count;
 use super::json::{self, arrays_of};
 use crate::files::{Ahead, Cutter, Line, Origin, Taken, Text};
-use crate::json::{Scanned, scan_record};
+use crate::json::{Halt, Scanned, scan_record};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -17,11 +17,11 @@ use std::path::PathBuf;
 /// The time between two looks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(5);
 
-/// What was found in a line, None where pydantic must read it.
+/// What was found in a line.
 enum Found {
     Text,
-    Narrow(Option<Scanned<f32>>),
-    Wide(Option<Scanned<f64>>),
+    Narrow(Result<Scanned<f32>, Halt>),
+    Wide(Result<Scanned<f64>, Halt>),
 }
 
 /// A line of a file, which becomes bytes only where somebody asks for them. Its documentation stands in `_core.pyi`.
@@ -105,8 +105,8 @@ impl RecordScanner {
             if let Some((line, found)) = self.next_of_block(py) {
                 let arrays = match found {
                     Found::Text => None,
-                    Found::Narrow(found) => found.map(|found| arrays_of(py, found)),
-                    Found::Wide(found) => found.map(|found| arrays_of(py, found)),
+                    Found::Narrow(found) => arrays_of(py, found)?,
+                    Found::Wide(found) => arrays_of(py, found)?,
                 };
                 return Ok(Some((line, arrays)));
             }

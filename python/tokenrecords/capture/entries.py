@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from types import EllipsisType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tokenrecords.engines.payload import Body, unwrap
 from tokenrecords.engines.reconcile import checked_mask
-from tokenrecords.engines.response import read_sent
+from tokenrecords.engines.response import read_payload
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
 from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, PROMPT, TOKEN_FIELDS
+
+if TYPE_CHECKING:
+    from tokenrecords.engines.payload import Body
 
 _CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
 CHOICES: Final = ("calls", "rollouts")
@@ -77,8 +79,7 @@ def entries_from_response(
     ('g1', 3, 'root', 'length')
     """
     _check_arguments(rollout_id, parent, choices, fields, delta=delta)
-    sent = unwrap(payload)
-    served = read_sent(sent, dialect=dialect, check=check_counts, prompts=prompt_token_ids)
+    sent, served = read_payload(payload, dialect=dialect, check=check_counts, prompts=prompt_token_ids)
     apart = choices == "rollouts" and len(served) > 1
     if apart and isinstance(parent, TokenEntry):
         raise ValueError(f"parent is a call of rollout {rollout_id!r}: rollouts of their own have none")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tokenrecords._core import IdWords
+from tokenrecords.engines.body import Entries
 from tokenrecords.engines.choice import Source, said
-from tokenrecords.engines.payload import Body, Payload, column, count, ends, mapping
+from tokenrecords.engines.payload import LISTS, Body, Payload, column, count, ends, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # The parts of a message whose tokens have entries, in the order in which a model generates them.
 ENTRY_LISTS: Final = ("reasoning_content", "reasoning", "content", "refusal")
@@ -36,7 +41,7 @@ def on_logprobs(choice: Body) -> list[Source]:
     logprobs = choice.get("logprobs")
     if logprobs is None:
         return []
-    if isinstance(logprobs, list):
+    if isinstance(logprobs, LISTS):
         return on_entries(logprobs)
     lists = mapping(logprobs)
     if not lists:
@@ -65,28 +70,33 @@ def entries_of(logprobs: Body) -> Any:
 
 def on_entries(entries: Any) -> list[Source]:
     """Entries of one token each: log-probs, and ids under each key that has them."""
-    if not isinstance(entries, list | tuple):
+    if not isinstance(entries, LISTS):
         return []
     sources = [Source(LOG_PROBS, "logprobs.content[].logprob", column(entries, "logprob"))]
-    both = [mapping(entry) for entry in ends(entries)]
     sources += [
         Source(GENERATION, f"logprobs.content[].{key}", column(entries, key))
         for key in _ENTRY_IDS
-        if any(_is_id(entry.get(key)) for entry in both)
+        if _holds(entries, key, _is_id)
     ]
-    if any(_is_id_word(entry.get("token")) for entry in both):
+    if _holds(entries, "token", _is_id_word):
         sources.append(Source(GENERATION, "logprobs.content[].token", ids_from_words(column(entries, "token"))))
     return sources
+
+
+def _holds(entries: Any, key: str, is_one: Callable[[Any], bool]) -> bool:
+    """True where the first or the last entry has an id under this key."""
+    if isinstance(entries, Entries):
+        return entries.holds(key)
+    return any(is_one(mapping(entry).get(key)) for entry in ends(entries))
 
 
 def numbers_entries(payload: Payload, key: str) -> bool:
     """True where the log-prob entries of a choice have their ids under this key."""
     for choice in payload.choices:
         logprobs = choice.get("logprobs")
-        entries = logprobs if isinstance(logprobs, list) else entries_of(mapping(logprobs))
-        for entry in ends(entries):
-            if _is_id(mapping(entry).get(key)):
-                return True
+        entries = logprobs if isinstance(logprobs, LISTS) else entries_of(mapping(logprobs))
+        if _holds(entries, key, _is_id):
+            return True
     return False
 
 
@@ -101,7 +111,7 @@ def _ids_from_tokens(tokens: Any) -> Any:
     return ids_from_words(tokens)
 
 
-def ids_from_words(words: Any) -> list[int | None] | None:
+def ids_from_words(words: Any) -> Any:
     """The ids of tokens written as "token_id:<id>", None for any other word; None where all are text.
 
     >>> ids_from_words(["token_id:41", "token_id:2"])
@@ -110,6 +120,8 @@ def ids_from_words(words: Any) -> list[int | None] | None:
     [41, None]
     >>> ids_from_words(["o", "k"])
     """
+    if isinstance(words, IdWords):
+        return words.ids
     if not any(map(_is_id_word, ends(words))):
         return None
     try:

@@ -9,10 +9,12 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
+from tokenrecords.engines.body import Entries
 from tokenrecords.tokens.envelopes import is_envelope
 
 Body: TypeAlias = Mapping[str, Any]
 
+LISTS: Final = (list, tuple, Entries)
 _NOTHING: Final[Body] = {}
 # What an engine's own objects say, where an engine runs in this process.
 _REQUEST: Final = ("request_id", "prompt_token_ids", "outputs", "finished")
@@ -102,8 +104,8 @@ def mapping(value: Any) -> Body:
 
 
 def listed(value: Any) -> Sequence[Any]:
-    """The value if it is a list or tuple, else an empty one."""
-    return value if isinstance(value, list | tuple) else ()
+    """The value if it is a list, a tuple or `Entries`, else an empty one."""
+    return value if isinstance(value, LISTS) else ()
 
 
 def count(value: Any) -> int | None:
@@ -113,8 +115,14 @@ def count(value: Any) -> int | None:
     return None if getattr(value, "ndim", 1) != 1 else len(value)
 
 
-def column(entries: Any, key: str | int) -> list[Any] | None:
-    """One value of each entry of a list: None where an entry lacks it; None for all where there is no list."""
+def column(entries: Any, key: str | int) -> Any:
+    """One value of each entry of a list: None where an entry lacks it; None for all where there is no list.
+
+    Raises:
+        LookupError: `Entries` do not hold it.
+    """
+    if isinstance(entries, Entries):
+        return entries.column(key)
     if not isinstance(entries, list | tuple):
         return None
     try:
@@ -133,7 +141,7 @@ def item(entry: Any, key: str | int) -> Any:
 
 def ends(values: Any) -> Iterable[Any]:
     """The first and the last element: enough to see whether a list is of a kind, at no cost."""
-    return (values[0], values[-1]) if isinstance(values, list | tuple) and values else ()
+    return (values[0], values[-1]) if isinstance(values, LISTS) and values else ()
 
 
 def is_row(value: Any) -> bool:

@@ -177,6 +177,8 @@ def _sequence(raw: RawChoice, name: str, place: str, value: Any) -> Any:
     """A list as it is, a tensor as the zero-copy array over it, an array of objects as a list."""
     if isinstance(value, list | tuple):
         return first_row(value) if name == PROMPT else value  # one prompt in a list of prompts is that prompt
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "iuf":
+        return value
     try:
         array = array_over(opened(name, value))
     except Fault as fault:
@@ -217,7 +219,7 @@ def _agreed(
 
 def _ids(value: Any) -> Any:
     """Token ids as the same object; those written as "token_id:41" as integers."""
-    return ids_from_words(value) or value
+    return value if isinstance(value, np.ndarray) else ids_from_words(value) or value
 
 
 def _log_probs(value: Any) -> Any:
@@ -240,6 +242,8 @@ def _first_unequal(a: Any, b: Any) -> int | None:
         if a == b:
             return None
         return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.tobytes() == b.tobytes():
+        return None
     return _first_true_or_end(np.asarray(a), np.asarray(b), lambda x, y: x != y)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokenrecords.engines.body import BODY, Spliced, parsed, spliced
 from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
 from tokenrecords.engines.payload import Payload, is_row, mapping, unwrap
 from tokenrecords.engines.provenance import kept_on_payload
 from tokenrecords.engines.reconcile import ServedChoice, by_index, check_counts, check_usage, settle
 from tokenrecords.engines.unread import unread_ids
-from tokenrecords.tokens.names import ID_FIELDS, PROMPT
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, PROMPT
 
 __all__ = ["ServedChoice", "read_response"]
 
@@ -24,9 +25,10 @@ def read_response(
     is never changed.
 
     Args:
-        payload: One response, as a mapping, a pydantic model (of any client) or an engine's own object; some engines
-            (`sglang-generate`, `tgi`, `vllm-engine`, ...) also send lists of them. The chunks of a stream go through
-            `merge_stream` first.
+        payload: One response, as a mapping, a pydantic model (of any client), an engine's own object or the bytes of
+            its JSON body (bytes, bytearray or memoryview); some engines (`sglang-generate`, `tgi`, `vllm-engine`, ...)
+            also send lists of them. The chunks of a stream go through `merge_stream` first. What is read of bytes is
+            the fastest, and held in arrays where it is long.
         dialect: One of the names that `detect_dialect` gives; None to detect it.
         check_counts: True if the tokens must be as many as the engine counted (`usage` of a chat or text completion,
             `meta_info`, `details.generated_tokens`).
@@ -40,7 +42,7 @@ def read_response(
     Raises:
         ValueError: A choice's tokens are incomplete or contradict each other; the message names dialect, choice, field
             and position. Or the payload has ids under a key that is not read, which the message names. Or the dialect
-            is not known, or the payload is a chunk of a stream.
+            is not known, or the payload is a chunk of a stream, or its bytes are not JSON.
         TypeError: The payload is none of these, or its `choices` are not a list.
 
     >>> [choice] = read_response({
@@ -55,13 +57,54 @@ def read_response(
     >>> choice.output_items
     [{'role': 'assistant', 'content': 'ok', 'type': 'message'}]
     """
-    return read_sent(unwrap(payload), dialect=dialect, check=check_counts, prompts=prompt_token_ids)
+    return read_payload(payload, dialect=dialect, check=check_counts, prompts=prompt_token_ids)[1]
 
 
-def read_sent(
-    sent: Payload | list[Payload], *, dialect: str | None, check: bool, prompts: Any = None
-) -> list[ServedChoice]:
-    """`read_response` for what `unwrap` gave."""
+def read_payload(
+    payload: Any, *, dialect: str | None, check: bool, prompts: Any
+) -> tuple[Payload | list[Payload], list[ServedChoice]]:
+    """What `read_response` gives, behind the payload as it was unwrapped.
+
+    Args:
+        payload: As for `read_response`, or one that is `Spliced`.
+        dialect: As for `read_response`.
+        check: As `check_counts` of `read_response`.
+        prompts: As `prompt_token_ids` of `read_response`.
+
+    Raises:
+        ValueError: As `read_response`, and where not all arrays of a `Spliced` one were read as tokens: a list in
+            place of one might have been read as something else.
+        TypeError: As `read_response`.
+    """
+    if isinstance(payload, BODY):
+        body = bytes(payload)
+        native = spliced(body)
+        if native is not None:
+            try:
+                return _read_spliced(native, dialect, check=check, prompts=prompts)
+            except Exception:  # noqa: BLE001, S110 - whatever it is, the parsed payload says it
+                pass
+        payload = parsed(body)
+    if isinstance(payload, Spliced):
+        return _read_spliced(payload, dialect, check=check, prompts=prompts)
+    sent = unwrap(payload)
+    return sent, _read_sent(sent, dialect, check=check, prompts=prompts)[0]
+
+
+def _read_spliced(
+    payload: Spliced, dialect: str | None, *, check: bool, prompts: Any
+) -> tuple[Payload | list[Payload], list[ServedChoice]]:
+    sent = unwrap(payload.payload)
+    choices, raws = _read_sent(sent, dialect, check=check, prompts=prompts)
+    read = [value for raw in raws for field, _, value, _ in raw.sources if field in ARRAY_FIELDS]
+    if not choices or not payload.all_are_of(read):
+        raise ValueError("not all arrays of the payload were read")
+    return sent, choices
+
+
+def _read_sent(
+    sent: Payload | list[Payload], dialect: str | None, *, check: bool, prompts: Any
+) -> tuple[list[ServedChoice], list[RawChoice]]:
     known = dialect_of(sent) if dialect is None else BY_NAME.get(dialect)
     if known is None:
         raise ValueError(f"dialect is {dialect!r}: one of {', '.join(BY_NAME)} is needed")
@@ -71,7 +114,10 @@ def read_sent(
         raise ValueError(fault.of(known.name)) from fault
 
 
-def _read(sent: Payload | list[Payload], dialect: Dialect, *, check: bool, prompts: Any) -> list[ServedChoice]:
+def _read(
+    sent: Payload | list[Payload], dialect: Dialect, *, check: bool, prompts: Any
+) -> tuple[list[ServedChoice], list[RawChoice]]:
+    """The choices, and what they were settled from."""
     parts = sent if isinstance(sent, list) else [sent]
     _refuse_chunks(parts)
     if isinstance(sent, list) and sent and not dialect.batched:
@@ -80,7 +126,7 @@ def _read(sent: Payload | list[Payload], dialect: Dialect, *, check: bool, promp
     # An aborted call may have nothing but the prompt that was sent.
     if not any(raw.carries_ids or (raw.aborted and prompts is not None) for raw in raws):
         _refuse_unread(sent, raws)
-        return []
+        return [], raws
     raws = by_index(raws)
     if prompts is not None:
         _add_prompts(raws, prompts)
@@ -94,7 +140,7 @@ def _read(sent: Payload | list[Payload], dialect: Dialect, *, check: bool, promp
             check_counts(choice, raw)
         if dialect.counts_in_usage:
             check_usage(choices, mapping(parts[0].body.get("usage")))
-    return choices
+    return choices, raws
 
 
 def _gathered(parts: list[Payload], dialect: Dialect) -> list[RawChoice]:

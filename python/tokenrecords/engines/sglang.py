@@ -54,7 +54,7 @@ def on_meta_info(choice: Body) -> list[Source]:
     return sources
 
 
-def _whole_prompt(meta: Body) -> list[Any] | None:
+def _whole_prompt(meta: Body) -> Any:
     """The prompt ids of `input_token_logprobs`, or None where they are not the whole prompt.
 
     The list starts at the request's `logprob_start_len`: it is empty without one, and a tail above 0.

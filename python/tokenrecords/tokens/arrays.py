@@ -83,6 +83,8 @@ def array_over(value: Any) -> npt.NDArray[Any] | None:
     Raises:
         Fault: Packed bytes, a masked array, an export that fails, or other than one dimension.
     """
+    if type(value) is np.ndarray and value.ndim == 1:
+        return value
     try:
         array = _core.array_over(value)
     except TypeError as error:
@@ -102,9 +104,7 @@ def id_array(value: Any) -> TokenIds:
     Raises:
         Fault: It is not a sequence of integers.
     """
-    if _is_array(value, "iu"):
-        return cast("IdArray", value)
-    array = int32_array(value)
+    array = value if type(value) is np.ndarray and value.ndim == 1 else int32_array(value)
     if array is None and not isinstance(value, list | tuple):
         array = array_over(value)
     if array is None:
@@ -116,11 +116,6 @@ def id_array(value: Any) -> TokenIds:
     if array.size == 0 and array.dtype.kind in "fc":
         return np.empty(0, np.int64)
     raise _wrong_kind(array, INTEGERS)
-
-
-def _is_array(value: Any, kinds: str) -> bool:
-    """True for the usual array: no subclass, one dimension, a dtype of these kinds."""
-    return type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in kinds
 
 
 def _narrowest(value: Any) -> TokenIds:
@@ -203,8 +198,6 @@ def log_prob_array(value: Any) -> LogProbArray:
     Raises:
         Fault: It is not a sequence of numbers.
     """
-    if _is_array(value, "f") and value.dtype.itemsize <= 8:
-        return cast("LogProbArray", value)
     array = None if isinstance(value, list | tuple) else array_over(value)
     if array is None:
         return _floats(value)

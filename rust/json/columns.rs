@@ -1,0 +1,444 @@
+//! Lists of one entry for each token, read into columns: objects with a `logprob`, and rows of log-prob and id.
+//!
+//! An entry's text, its bytes and its candidates are passed over, strictly, for no full reader sees them. Whatever
+//! else is in a list, or not in every entry alike, makes it odd: it stays where it is.
+
+use super::halt::{Halt, Reading, room};
+use super::strict::Cursor;
+
+/// The entries for which there is room at first.
+const FIRST: usize = 64;
+
+/// An object with more members is no entry of a token.
+const MOST_MEMBERS: usize = 32;
+
+/// What a token is called whose text is its id.
+const ID_WORD: &[u8] = b"token_id:";
+
+/// The values of the entries of a list, by their key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// How many entries there are.
+    pub len: usize,
+    /// How many elements each row has; 0 where the entries are objects.
+    pub width: usize,
+    /// The log-probs, key `logprob` or place 0; none where the first entry's is null.
+    pub log_probs: Option<Vec<f64>>,
+    /// The ids under the key `token_id`.
+    pub token_ids: Option<Vec<i32>>,
+    /// The ids under the key `id`, or at place 1.
+    pub ids: Option<Vec<i32>>,
+    /// The ids that the words under the key `token` name.
+    pub words: Option<Vec<i32>>,
+}
+
+/// One entry of a list.
+#[derive(Default)]
+struct Entry {
+    /// NaN for null: no JSON number is.
+    log_prob: Option<f64>,
+    token_id: Option<i32>,
+    id: Option<i32>,
+    token: Option<Token>,
+    width: usize,
+}
+
+/// What the word of a token is.
+pub(super) enum Token {
+    Text,
+    Id(i32),
+}
+
+/// Reads the list whose `[` is at `open`; gives it and where its `]` is.
+pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)> {
+    let mut cursor = Cursor::new(text, open + 1);
+    let mut columns = Columns::default();
+    let mut members = Vec::new();
+    let rows = cursor.peek() == Some(b'[');
+    loop {
+        let entry = if rows { row(&mut cursor) } else { object(&mut cursor, &mut members) };
+        columns.push(&entry.ok_or(Halt::Odd)?)?;
+        if !cursor.goes_on(b']').ok_or(Halt::Odd)? {
+            break;
+        }
+    }
+    let close = cursor.at() - 1;
+    let read = columns.finish() && std::str::from_utf8(&text[open..close]).is_ok();
+    if read { Ok((columns, close)) } else { Err(Halt::Odd) }
+}
+
+impl Columns {
+    /// Adds an entry, which must have what the others have.
+    #[inline]
+    fn push(&mut self, entry: &Entry) -> Reading<()> {
+        let first = self.len == 0;
+        let log_prob = entry.log_prob.ok_or(Halt::Odd)?;
+        // The first token of a prompt has none.
+        if log_prob.is_nan() && !first {
+            return Err(Halt::Odd);
+        }
+        if first {
+            self.width = entry.width;
+        } else if self.width != entry.width {
+            return Err(Halt::Odd);
+        }
+        add(&mut self.log_probs, Some(log_prob), first)?;
+        add(&mut self.token_ids, entry.token_id, first)?;
+        add(&mut self.ids, entry.id, first)?;
+        let named = match entry.token {
+            Some(Token::Id(id)) => Some(id),
+            _ => None,
+        };
+        add(&mut self.words, named, first)?;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Whether rows are of log-prob and id: in rows of two ids nothing is negative or has a fraction.
+    fn are_scored(&self) -> bool {
+        let is_log_prob = |number: &f64| number.is_sign_negative() || number.fract() > 0.0;
+        self.width > 2 || self.log_probs.iter().flatten().any(is_log_prob)
+    }
+
+    /// Gives back the room that is not needed, and the log-probs if they are not those of all; tells whether the list is
+    /// one of tokens.
+    fn finish(&mut self) -> bool {
+        if self.width > 0 && !self.are_scored() {
+            return false;
+        }
+        self.log_probs.take_if(|log_probs| log_probs.first().is_some_and(|first| first.is_nan()));
+        self.log_probs.iter_mut().for_each(Vec::shrink_to_fit);
+        for ids in [&mut self.token_ids, &mut self.ids, &mut self.words] {
+            ids.iter_mut().for_each(Vec::shrink_to_fit);
+        }
+        [&self.token_ids, &self.ids, &self.words].iter().any(|ids| ids.is_some()) || self.log_probs.is_some()
+    }
+}
+
+/// Adds a value to a column, which is there from the first entry on or never.
+#[inline]
+fn add<T>(column: &mut Option<Vec<T>>, value: Option<T>, first: bool) -> Reading<()> {
+    match (column, value) {
+        (None, None) => Ok(()),
+        (Some(column), Some(value)) => {
+            column.try_reserve(1)?;
+            column.push(value);
+            Ok(())
+        }
+        (column @ None, Some(value)) if first => {
+            let mut started = room(FIRST)?;
+            started.push(value);
+            *column = Some(started);
+            Ok(())
+        }
+        _ => Err(Halt::Odd),
+    }
+}
+
+/// Reads a row: log-prob, id, and what is text or null.
+#[inline]
+fn row(cursor: &mut Cursor<'_>) -> Option<Entry> {
+    cursor.take(b'[')?;
+    let log_prob = log_prob(cursor)?;
+    cursor.take(b',')?;
+    let id = cursor.integer()?;
+    let mut width = 2;
+    while cursor.goes_on(b']')? {
+        match cursor.peek()? {
+            b'"' => drop(cursor.string()?),
+            _ => cursor.literal(b"null")?,
+        }
+        width += 1;
+    }
+    Some(Entry { log_prob: Some(log_prob), id: Some(id), width, ..Entry::default() })
+}
+
+/// A member of an object.
+#[derive(Clone, Copy)]
+enum Member {
+    LogProb,
+    TokenId,
+    Id,
+    Token,
+    Unread,
+}
+
+impl Member {
+    fn of(key: &[u8]) -> Self {
+        match key {
+            b"logprob" => Self::LogProb,
+            b"token_id" => Self::TokenId,
+            b"id" => Self::Id,
+            b"token" => Self::Token,
+            _ => Self::Unread,
+        }
+    }
+}
+
+/// Reads an object. `members` has the text before each value of the object that was read first, with what is behind
+/// it: the others are nearly always spelled alike.
+#[inline]
+fn object<'a>(cursor: &mut Cursor<'a>, members: &mut Vec<(&'a [u8], Member)>) -> Option<Entry> {
+    let mut entry = Entry::default();
+    for place in 0..MOST_MEMBERS {
+        let start = cursor.at();
+        let member = match members.get(place) {
+            Some(&(text, member)) if cursor.skips(text) => member,
+            known => {
+                cursor.take(if place == 0 { b'{' } else { b',' })?;
+                let member = Member::of(cursor.key()?);
+                if known.is_none() {
+                    members.push((cursor.since(start), member));
+                }
+                member
+            }
+        };
+        match member {
+            Member::LogProb => set(&mut entry.log_prob, log_prob(cursor)?)?,
+            Member::TokenId => set(&mut entry.token_id, cursor.integer()?)?,
+            Member::Id => set(&mut entry.id, cursor.integer()?)?,
+            Member::Token => set(&mut entry.token, Token::of(cursor.string()?)?)?,
+            Member::Unread => unread(cursor)?,
+        }
+        if cursor.peek()? == b'}' {
+            cursor.take(b'}')?;
+            return Some(entry);
+        }
+    }
+    None
+}
+
+/// Reads a number or null.
+#[inline]
+fn log_prob(cursor: &mut Cursor<'_>) -> Option<f64> {
+    match cursor.peek()? {
+        b'n' => cursor.literal(b"null").map(|()| f64::NAN),
+        _ => cursor.number(),
+    }
+}
+
+/// Sets a value that is not there yet: of two equal keys a full reader picks one.
+fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
+}
+
+impl Token {
+    /// What the word is; None where an escape may hide an id.
+    #[inline]
+    pub(super) fn of(word: &[u8]) -> Option<Self> {
+        if let Some(digits) = word.strip_prefix(ID_WORD)
+            && !digits.is_empty()
+            && digits.iter().all(u8::is_ascii_digit)
+        {
+            // As Python's int() does, so with any zeros before it.
+            let id = digits.iter().try_fold(0_i32, |id, digit| id.checked_mul(10)?.checked_add((digit - b'0').into()));
+            return id.map(Self::Id);
+        }
+        let escapes = |text: &[u8]| text.windows(2).any(|pair| pair == b"\\u");
+        match word {
+            [b't', rest @ ..] if escapes(rest) => None,
+            [b'\\', b'u', b'0', b'0', b'7', b'4', ..] => None,
+            _ => Some(Self::Text),
+        }
+    }
+}
+
+/// Moves behind a value that nobody reads: a scalar, the bytes of a text, or candidates.
+fn unread(cursor: &mut Cursor<'_>) -> Option<()> {
+    if cursor.peek()? != b'[' {
+        return cursor.scalar();
+    }
+    cursor.take(b'[')?;
+    match cursor.peek()? {
+        b']' => cursor.take(b']'),
+        b'{' => candidates(cursor),
+        _ => cursor.bytes(),
+    }
+}
+
+/// Moves behind the rest of an array of objects that hold no others.
+fn candidates(cursor: &mut Cursor<'_>) -> Option<()> {
+    loop {
+        cursor.take(b'{')?;
+        loop {
+            cursor.key()?;
+            match cursor.peek()? {
+                b'[' => {
+                    cursor.take(b'[')?;
+                    cursor.bytes()?;
+                }
+                _ => cursor.scalar()?,
+            }
+            if !cursor.goes_on(b'}')? {
+                break;
+            }
+        }
+        if !cursor.goes_on(b']')? {
+            return Some(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &str) -> Option<Columns> {
+        let (columns, close) = read_columns(list.as_bytes(), 0).ok()?;
+        assert_eq!(close, list.len() - 1);
+        Some(columns)
+    }
+
+    #[test]
+    fn reads_objects_into_columns() {
+        assert_eq!(
+            read(
+                r#"[{"token":"token_id:41","logprob":-0.5,"bytes":[104,105],"top_logprobs":[]},
+                    {"token":"token_id:0002","logprob":0,"bytes":null,"top_logprobs":[{"token":"a","bytes":[1]}]}]"#
+            ),
+            Some(Columns { len: 2, log_probs: Some(vec![-0.5, 0.0]), words: Some(vec![41, 2]), ..Columns::default() })
+        );
+        assert_eq!(
+            read(r#"[{"id":41,"text":" a\n","logprob":-1.5,"special":false,"token_id":7}]"#),
+            Some(Columns {
+                len: 1,
+                log_probs: Some(vec![-1.5]),
+                ids: Some(vec![41]),
+                token_ids: Some(vec![7]),
+                ..Columns::default()
+            })
+        );
+    }
+
+    #[test]
+    fn reads_members_in_any_order_and_spelling() {
+        let want = read(r#"[{"logprob":-1,"id":1},{"logprob":-2,"id":2}]"#);
+        assert!(want.is_some());
+        for list in [
+            r#"[{"logprob":-1,"id":1},{"id":2,"logprob":-2}]"#,
+            r#"[{"logprob":-1,"id":1}, { "logprob" : -2 , "id" : 2 } ]"#,
+            r#"[{"logprob":-1,"id":1,"x":1},{"logprob":-2,"id":2}]"#,
+            r#"[{"logprob":-1,"id":1},{"x":"{","logprob":-2,"id":2,"y":true}]"#,
+        ] {
+            assert_eq!(read(list), want, "{list}");
+        }
+    }
+
+    #[test]
+    fn reads_rows_into_columns() {
+        let triples = |log_probs, ids| Some(Columns { len: 2, width: 3, log_probs, ids, ..Columns::default() });
+        assert_eq!(
+            read(r#"[[-0.5,41,null], [ -1.5 , 2 , "a\"]" ]]"#),
+            triples(Some(vec![-0.5, -1.5]), Some(vec![41, 2]))
+        );
+        assert_eq!(read("[[null,41,null],[-1.5,2,null]]"), triples(None, Some(vec![41, 2])));
+        assert_eq!(read("[[0,41,null],[0,2,null]]"), triples(Some(vec![0.0, 0.0]), Some(vec![41, 2])));
+        let pairs = read("[[-0.5,41]]").map(|columns| (columns.width, columns.ids));
+        assert_eq!(pairs, Some((2, Some(vec![41]))));
+    }
+
+    #[test]
+    fn lists_of_ids_are_not_log_probs() {
+        assert_eq!(read("[[1,7],[2,8]]"), None);
+        assert!(read("[[1,7],[-2,8]]").is_some());
+        assert!(read("[[1,7],[0.5,8]]").is_some());
+    }
+
+    #[test]
+    fn leaves_lists_that_are_not_alike() {
+        let entry = r#"{"logprob":-1,"id":1,"token":"token_id:1"}"#;
+        for odd in [
+            r#"{"logprob":-1,"id":1}"#,
+            r#"{"logprob":-1,"token":"token_id:1"}"#,
+            r#"{"id":1,"token":"token_id:1"}"#,
+            r#"{"logprob":-1,"id":1,"token":"a"}"#,
+            r#"{"logprob":-1,"id":1,"token":"token_id:1","token_id":1}"#,
+            r#"{"logprob":null,"id":1,"token":"token_id:1"}"#,
+            "null",
+            "{}",
+            "[-1,1]",
+        ] {
+            assert_eq!(read(&format!("[{entry},{odd}]")), None, "{odd}");
+            assert_eq!(read(&format!("[{entry},{entry},{odd}]")), None, "{odd}");
+        }
+        for odd in ["[-1,1]", "[-1,1,null,null]", "[null,1,null]", "[-1]", "[]", "[-1,1,null,]", "{}", "null"] {
+            assert_eq!(read(&format!("[[-1,1,null],{odd}]")), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn leaves_entries_that_are_odd() {
+        for odd in [
+            "",
+            r#"{"logprob":null}"#,
+            r#"{"logprob":"NaN","id":1}"#,
+            r#"{"logprob":NaN,"id":1}"#,
+            r#"{"logprob":-1,"logprob":-1}"#,
+            r#"{"logprob":-1,"id":1,"id":1}"#,
+            r#"{"logprob":-1,"token":"a","token":"a"}"#,
+            r#"{"logprob":-1,"id":"1"}"#,
+            r#"{"logprob":-1,"id":null}"#,
+            r#"{"logprob":-1,"id":2147483648}"#,
+            r#"{"logprob":-1,"token":1}"#,
+            r#"{"logprob":-1,"token":"token_id:2147483648"}"#,
+            r#"{"logprob":-1,"\u0069d":1}"#,
+            r#"{"logprob":-1,"x":{}}"#,
+            r#"{"logprob":-1,"x":[[]]}"#,
+            r#"{"logprob":-1,"x":["a"]}"#,
+            r#"{"logprob":-1,"x":[1000]}"#,
+            r#"{"logprob":-1,"x":[{"y":{}}]}"#,
+            r#"{"logprob":-1,"x":[{"y":[{}]}]}"#,
+            r#"{"logprob":-1,"x":1000000000000000}"#,
+            r#"{"logprob":-1,}"#,
+            r#"{"logprob":-1"#,
+            r#"{"logprob":-1]"#,
+            r#"{"logprob" -1}"#,
+            r#"{"logprob":-1 "id":1}"#,
+            r"{logprob:-1}",
+            "{\"logprob\":-1,\"x\":\"\u{1}\"}",
+        ] {
+            assert_eq!(read(&format!("[{odd}]")), None, "{odd}");
+        }
+        let with = |members: usize| read(&format!("[{{\"logprob\":-1{}}}]", ",\"a\":0".repeat(members)));
+        assert!(with(MOST_MEMBERS - 1).is_some());
+        assert_eq!(with(MOST_MEMBERS), None);
+    }
+
+    #[test]
+    fn leaves_text_that_is_not_utf8() {
+        let list = b"[{\"logprob\":-1,\"token\":\"\xff\"}]";
+        assert_eq!(read_columns(list, 0), Err(Halt::Odd));
+    }
+
+    #[test]
+    fn knows_words_that_are_ids() {
+        let of = |word: &str| {
+            Token::of(word.as_bytes()).map(|token| match token {
+                Token::Text => None,
+                Token::Id(id) => Some(id),
+            })
+        };
+        for (word, id) in
+            [("token_id:41", 41), ("token_id:0", 0), ("token_id:007", 7), ("token_id:2147483647", i32::MAX)]
+        {
+            assert_eq!(of(word), Some(Some(id)), "{word}");
+        }
+        for text in [
+            "",
+            "the",
+            "token_id:",
+            "token_id:-1",
+            "token_id:4x",
+            " token_id:4",
+            r"t\n",
+            r"\n",
+            r"\u00e9",
+            "Token_id:4",
+        ] {
+            assert_eq!(of(text), Some(None), "{text}");
+        }
+        for odd in [r"\u0074oken_id:4", r"token_id:\u0034", r"t\u006fken_id:4", "token_id:2147483648"] {
+            assert_eq!(of(odd), None, "{odd}");
+        }
+    }
+}
