@@ -114,11 +114,15 @@ impl Reader {
             if now.as_ref().is_ok_and(|now| *now == *before) || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let back = file.seek(SeekFrom::Start(self.cutter.offset));
-            let (Ok(now), Ok(_)) = (now, back) else {
+            let Ok(now) = now else {
                 self.ended = Some(false);
                 return Vec::new();
             };
+            if !is_line_start(file, self.cutter.offset) {
+                // It was cut off below that place: what stands there now is no part of what was read so far.
+                self.ended = Some(true);
+                return Vec::new();
+            }
             *before = now;
             (self.carry, self.ended) = (Vec::new(), None);
             let again = self.gather(stop);
@@ -163,6 +167,16 @@ impl Reader {
                 return text;
             }
         }
+    }
+}
+
+/// Goes to a place in the file; true if a line starts there.
+fn is_line_start(file: &mut File, offset: u64) -> bool {
+    let mut byte = [b'\n'];
+    let to = |file: &mut File, offset| file.seek(SeekFrom::Start(offset)).is_ok();
+    match offset.checked_sub(1) {
+        None => to(file, 0),
+        Some(before) => to(file, before) && file.read_exact(&mut byte).is_ok() && byte == *b"\n",
     }
 }
 
@@ -288,6 +302,20 @@ mod tests {
         assert_eq!(block.as_ref(), mended);
         assert_eq!(lines.iter().map(|line| (line.number, line.is_last)).collect::<Vec<_>>(), [(2, false), (3, false)]);
         assert_eq!(rest(&mut reader), (Vec::new(), Ended::Whole));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_below_what_was_read_ends_there() {
+        let first = lines(1000);
+        let file = Temporary::new("below", &first);
+        for shorter in [first[..1000].to_vec(), [&first[..1000], &[b'x'; 900_000], b"\n"].concat()] {
+            fs::write(&file.0, &first).unwrap();
+            let mut reader = file.open();
+            let (block, _) = reader.next(&AtomicBool::new(false)).unwrap();
+            assert!(block.as_ref().len() < first.len());
+            fs::write(&file.0, &shorter).unwrap();
+            assert_eq!(rest(&mut reader), (Vec::new(), Ended::Whole));
+        }
     }
 
     #[test]
