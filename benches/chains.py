@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 from compare import Effort, Table, measure
+from files import rollouts
 from reference import reference_path
 from tokenrecords import (
     ChainBuild,
     TokenEntry,
     build_chains,
+    build_rollouts,
     compute_digests,
     cumulative_tokens,
+    pack_chains,
     read_jsonl,
     stamp_lineage,
     verify,
@@ -107,4 +110,71 @@ def chains(effort: Effort) -> list[Table]:
         unit="",
     )
     verified.row(f"{TURNS}", {part: seconds / stored * 1e9 for part, seconds in times.items()})
-    return [built, verified]
+    return [built, verified, *batch(effort)]
+
+
+def batch(effort: Effort) -> list[Table]:
+    """How many times faster many rollouts are built by two threads, and packing against plain concatenation."""
+    made = rollouts(64 if effort.seconds else 2)
+    entries = [call for calls in made for call in calls]
+    times = measure(
+        effort,
+        {
+            "loop": lambda: [build_chains(calls, threads=1) for calls in made],
+            "one": lambda: list(build_rollouts(entries, threads=1)),
+            "two": lambda: list(build_rollouts(entries, threads=2)),
+        },
+        same=lambda a, b: [packed(each) for each in a] == [packed(each) for each in b],
+    )
+    built = Table(
+        "rollouts",
+        f"build_rollouts of {len(made)} rollouts of 8 calls, arrays: times faster",
+        "",
+        {
+            "one/two": "2 threads than 1",
+            "loop/one": "1 thread than a loop over build_chains",
+            "loop/two": "2 threads than that loop",
+        },
+    )
+    built.ratios("build_rollouts", times)
+
+    chains_ = [build.main for build in build_rollouts(entries)]
+    tokens = sum(map(len, chains_))
+
+    def concatenated() -> list[np.ndarray]:
+        return [
+            np.concatenate([getattr(each, name) for each in chains_])
+            for name in ("token_ids", "loss_mask", "log_probs")
+        ]
+
+    times = measure(
+        effort,
+        {
+            "plain": concatenated,
+            "flat": partial(pack_chains, chains_),
+            "bins": partial(pack_chains, chains_, max_tokens=tokens),
+        },
+        same=lambda plain, pack: all(
+            np.array_equal(a, b)
+            for a, b in zip(
+                [plain[0], plain[1], plain[2].astype(np.float32)],
+                [pack.input_ids, pack.loss_mask, pack.log_probs],
+                strict=True,
+            )
+        ),
+    )
+    packing = Table(
+        "packing",
+        f"pack_chains of {len(chains_)} chains with {tokens:,} ids, ns an id",
+        "",
+        {"plain": "three plain concatenations", "flat": "pack_chains", "bins": "with max_tokens"},
+        unit="",
+    )
+    packing.row("ns an id", {way: seconds / tokens * 1e9 for way, seconds in times.items()})
+    return [built, packing]
+
+
+def packed(build: ChainBuild) -> tuple[bytes, bytes, bytes]:
+    """What a trainer gets of a build."""
+    batch = pack_chains(build.chains)
+    return batch.input_ids.tobytes(), batch.loss_mask.tobytes(), batch.log_probs.tobytes()

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import tokenrecords
 from compare import Effort, Table, measure
-from tokenrecords import TokenEntry, read_jsonl
+from tokenrecords import TokenEntry, read_jsonl, stamp_lineage
 
 RECORDS, PROMPT, GENERATION = 24, 16_384, 512
 
@@ -79,14 +79,63 @@ def files(effort: Effort, reference: Any) -> list[Table]:
             effort,
             {
                 "reference": read_reference,
-                "array": partial(read_jsonl, path),
+                "array": partial(read_jsonl, path, threads=1),
                 "list": partial(read_jsonl, path, arrays=False),
                 "threads": partial(read_jsonl, path, threads=2),
             },
             same=lambda a, b: [e.model_dump_json() for e in a] == [e.model_dump_json() for e in b],
         )
         table.ratios("read", read)
-    return [table, memory(4_000_000 if effort.seconds else 10_000)]
+    return [table, threads(effort), memory(4_000_000 if effort.seconds else 10_000)]
+
+
+def rollouts(count: int, turns: int = 8, ids: int = 9_500) -> list[list[TokenEntry]]:
+    """Rollouts of calls that continue each other, with about `ids` ids each, as arrays."""
+    random = np.random.default_rng(0)
+    text = {"type": "output_text", "text": "the tide comes in and the boats go out. " * 10}
+    made = []
+    for number in range(count):
+        sequence = random.integers(0, 151_936, ids + 100 * turns, np.int32)
+        calls = []
+        for turn in range(turns):
+            end = ids + 200 * turn - 100 * turns
+            entry = TokenEntry(
+                rollout_id=f"r{number:04}",
+                model_call_id=f"c{turn}",
+                prompt_token_ids=sequence[: end - 128].copy(),
+                generation_token_ids=sequence[end - 128 : end].copy(),
+                generation_log_probs=-random.random(128),
+                output_items=[{"type": "message", "role": "assistant", "content": [text]}],
+                created_at=1_764_400_000.0 + turn,
+            )
+            calls.append(stamp_lineage(entry, f"c{turn - 1}" if turn else None, "resolved" if turn else "root"))
+        made.append(calls)
+    return made
+
+
+def threads(effort: Effort) -> Table:
+    """How many times faster two threads read a directory."""
+    made = rollouts(64 if effort.seconds else 2)
+    table = Table(
+        "threads",
+        f"A directory of {8 * len(made)} records of 9,500 ids, a file for each 8 turns: times faster than one thread",
+        "files",
+        {"one/two": "2 threads", "one/default": "as many as there are CPUs"},
+    )
+    for name, ending in (("plain", ""), ("gzip", ".gz"), ("zstd", ".zst")):
+        with tempfile.TemporaryDirectory() as directory:
+            for calls in made:
+                tokenrecords.write_jsonl(Path(directory, f"{calls[0].rollout_id}.tokens.jsonl{ending}"), calls)
+            read = measure(
+                effort,
+                {
+                    "one": partial(read_jsonl, directory, threads=1),
+                    "two": partial(read_jsonl, directory, threads=2),
+                    "default": partial(read_jsonl, directory),
+                },
+            )
+            table.ratios(name, read)
+    return table
 
 
 def memory(ids: int) -> Table:

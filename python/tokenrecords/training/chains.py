@@ -199,9 +199,11 @@ def _chain(path: list[Call], name: str) -> Chain:
     log_probs = np.zeros(len(token_ids), np.float64)
     for call in path:
         generated = slice(len(call.prompt), call.length)
-        sampled = True if call.loss_mask is None else call.loss_mask
-        loss_mask[generated] = sampled
-        log_probs[generated] = np.where(sampled, call.log_probs, 0.0)
+        if call.loss_mask is None:
+            loss_mask[generated], log_probs[generated] = True, call.log_probs
+        else:
+            loss_mask[generated] = call.loss_mask
+            log_probs[generated] = np.where(call.loss_mask, call.log_probs, 0.0)
     return Chain(
         rollout_id=last.entry.rollout_id,
         chain_id=name,
