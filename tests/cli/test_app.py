@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -104,6 +105,27 @@ def test_verify_as_json(file: Path) -> None:
     found = report["findings"][-2]
     assert (found["code"], found["field"], found["index"]) == ("id_outside_vocab", "prompt_token_ids", 1)
     assert (found["path"], found["line"], found["position"]) == (str(file), 4, 3)
+
+
+def test_verify_reads_several_files_as_if_each_were_read_alone(tmp_path: Path) -> None:
+    files = []
+    for number, (ending, bad) in enumerate([("", (0,)), ("", ()), (".gz", (1, 3)), ("", (3,)), ("", ())]):
+        path = tmp_path / f"{number}.tokens.jsonl{ending}"
+        records = calls(f"r{number % 2}")  # rollouts are those of one file: two files are not one
+        records[2].digest = "0" * 64
+        lines = [record.to_json() + b"\n" for record in records]
+        for place in bad:
+            lines.insert(place, b"{bad\n")
+        text = b"" if number == 4 else b"".join(lines)
+        path.write_bytes(gzip.compress(text) if ending else text)
+        files.append(path)
+    for paths in (files, [files[0], files[0], files[1]], [files[4]], [files[2], files[1], files[2]]):
+        reports = [json.loads(run("verify", path, "--json").stdout) for path in paths]
+        together = json.loads(run("verify", *paths, "--json").stdout)
+        assert together["findings"] == [finding for report in reports for finding in report["findings"]]
+        assert together["records"] == sum(report["records"] for report in reports)
+        assert together["ids"] == sum(report["ids"] for report in reports)
+        assert together["ok"] is all(report["ok"] for report in reports)
 
 
 def test_a_torn_last_line_is_no_error(file: Path) -> None:

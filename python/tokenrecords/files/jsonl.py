@@ -157,11 +157,14 @@ def scan_jsonl(
 
     Takes what `TokenEntry.model_validate_json` takes, line by line. Blank lines and a byte order mark at the start of a
     file are passed over. A last line without a line break is a record if it is whole; a torn one was never acknowledged
-    and is left out with a warning. Memory is bounded by the longest lines, `threads + 1` of them.
+    and is left out with a warning. Of a file that is written to meanwhile, a line is what two readings agree on.
+
+    Memory is bounded: 1 MiB of text for each thread, or the longest lines, `threads + 1` of them, and what was read of
+    it.
 
     Args:
         source: A path, several paths, a directory of `*.tokens.jsonl` files, an open binary file, or bytes. Files whose
-            names end with `.gz` or `.zst` are decompressed (`.zst` needs the extra `zstd` before Python 3.14).
+            names end with `.gz` or `.zst` are decompressed.
         arrays: Token ids arrive as arrays of shape `(n,)`: int32, or int64 or uint64 where an id needs it, or a list
             where none of them holds all ids. False: lists, as pydantic gives them.
         dtype: The integer dtype of all ids; an id that does not fit it makes the line an error.
@@ -169,12 +172,16 @@ def scan_jsonl(
             escaped key, a number as a string) that only pydantic can read, float32 is rounded from float64.
         on_error: What happens at a line that holds no record: "raise" a `RecordError`, "skip" it, or call this with the
             `RecordError` and go on. The reader collects the errors in any case.
-        threads: How many lines to parse ahead of the consumer, each on its own thread and without the GIL.
+        threads: The most threads that read, decompress and parse ahead, of which the consumer's is the first; by
+            default the CPUs that this process may use, but one for an open file, which is read no further than it has
+            to be. They are started where the work is worth it, and need no GIL. A reader that has some can't be used in
+            a process that was forked meanwhile.
 
     Raises:
         FileNotFoundError: There is no such file, or no file of records in a directory.
-        TypeError: A source, dtype or `on_error` of the wrong kind.
+        TypeError: A source, dtype, `on_error` or `threads` of the wrong kind.
         ValueError: `threads` below 1.
+        RuntimeError: While it is read: its threads are in the process that this one was forked from.
 
     >>> line = b'{"rollout_id":"r","model_call_id":"c","prompt_token_ids":[1,2],"generation_token_ids":[3],'
     >>> line += b'"generation_log_probs":[-0.5]}'
@@ -227,8 +234,8 @@ def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> 
     A line is what `TokenEntry.to_json` gives and a line break.
 
     Args:
-        target: A path (a name that ends with `.gz` or `.zst` is compressed), or an open binary file, which gets each
-            line in one write once all of them were made.
+        target: A path (a name that ends with `.gz` or `.zst` is compressed; `.zst` needs the extra `zstd` before Python
+            3.14), or an open binary file, which gets each line in one write once all of them were made.
         entries: The records; they may come from a generator.
 
     Raises:
@@ -277,12 +284,6 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     2
     """
     durable.append_lines(path, [_line(entry) for entry in several(entries)], fsync=fsync)
-
-
-def _several(entries: Iterable[TokenEntry]) -> Iterable[TokenEntry]:
-    if isinstance(entries, TokenEntry):
-        raise TypeError("entries is TokenEntry: several entries are needed; put it in a list")
-    return entries
 
 
 def _line(entry: TokenEntry) -> bytes:
