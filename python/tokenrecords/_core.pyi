@@ -143,8 +143,9 @@ def scan_record(line: bytes, narrow: bool) -> tuple[bytes, tuple[npt.NDArray[Any
     """
 
 def scan_body(body: bytes) -> tuple[bytes, list[tuple[tuple[str | int, ...], int, Any]]] | None:
-    """What is large in the body of a served response, as arrays, and the rest of it; None where nothing is, or where
-    only a full reader can say what the body is.
+    """What is large in the body of a served response, as arrays, and the rest of it.
+
+    None where nothing is, or where only a full reader can say what the body is.
 
     Returns:
         `(rest, found)`. `found` has `(path, mark, value)` of each: its keys and indices from the whole body on; the

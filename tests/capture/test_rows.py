@@ -66,6 +66,10 @@ def sample(ids: list[int], reason: Any) -> dict[str, Any]:
     }
 
 
+def without_reason(part: dict[str, Any]) -> dict[str, Any]:
+    return {**part, "meta_info": {key: value for key, value in part["meta_info"].items() if key != "finish_reason"}}
+
+
 TOKEN = {"index": 1, "token": {"id": 41, "text": "o", "logprob": -0.125, "special": False}}
 LAST = {**TOKEN, "index": 2, "token": {"id": 2, "text": "k", "logprob": -0.5}, "generated_text": "ok", "details": {}}
 RESPONSE = {"object": "response", "id": "x", "output": [native_item()]}
@@ -81,6 +85,7 @@ STREAMS: dict[str, Any] = {
     "a list": STREAM,
     "a list of lines": [f"data: {json.dumps(part)}" for part in STREAM],
     "sglang": [sample([41], None), sample([41, 2], {"type": "stop"})],
+    "sglang without a reason": [without_reason(sample([41], None)), without_reason(sample([41, 2], None))],
     "tgi": [TOKEN, LAST],
     "responses": [event("created", output=[]), event("completed")],
     "no stream: sglang": [sample([41, 2], {"type": "stop"})],

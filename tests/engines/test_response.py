@@ -180,6 +180,11 @@ def test_prompts_of_the_caller(rows):
     assert [tokens_of(choice)[0] for choice in found] == [[1, 7], [8]]
     assert [tokens_of(c)[0] for c in read_response(WITHOUT_PROMPT, prompt_token_ids=rows[:1])] == [[1, 7]] * 2
     refused(WITHOUT_PROMPT, "2 choices for 3 prompt_token_ids of the caller", prompt_token_ids=[*rows, [1]])
+    third = vllm_chat(vllm_choice(0), vllm_choice(1), vllm_choice(2), prompt_token_ids=None)
+    refused(third, "3 choices for 2 prompt_token_ids of the caller", prompt_token_ids=rows)
+    envelopes = ["ngtok1:i32:BwAAAA==", [8]]
+    found = read_response(WITHOUT_PROMPT, prompt_token_ids=envelopes)
+    assert [list(tokens_of(choice)[0]) for choice in found] == [[7], [8]]
     plane = np.array([[1, 7], [8, 9]])
     assert [tokens_of(c)[0] for c in read_response(WITHOUT_PROMPT, prompt_token_ids=plane)] == [[1, 7], [8, 9]]
 

@@ -110,6 +110,17 @@ def test_ids_of_the_extension_that_fit_no_choices(output_ids, message):
     refused(sglext(output_ids, 2), message)
 
 
+def test_a_lost_row_of_the_extension_is_not_an_unread_one():
+    with pytest.raises(ValueError, match=r"^sglang-chat choice 1: generation_token_ids is missing$"):
+        read_response(sglext([[41], None], 2))
+
+
+def test_envelopes_in_the_extension():
+    envelope = "ngtok1:i32:KQAAAA=="
+    found = [*read_response(sglext([envelope])), *read_response(sglext([envelope, [42]], 2))]
+    assert [list(choice.generation_token_ids) for choice in found] == [[41], [41], [42]]
+
+
 def test_the_extension_of_a_choice_and_the_callers_prompt():
     payload = sglext([[41]])
     payload["choices"][0]["sglext"] = payload.pop("sglext")

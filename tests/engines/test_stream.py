@@ -200,6 +200,7 @@ def test_log_probs_missing_in_one_chunk():
         ([FIRST, chunk(piece("x", [1]), id="c2")], ["chunk 1", "'c2'", "'c1'"]),
         ([FIRST, {"error": {"message": "overloaded"}}], ["chunk 1", "overloaded"]),
         ([FIRST, {"text": "o", "meta_info": {}}], ["chunk 1", "no choices"]),
+        ([{"detail": "Not Found"}], ["chunk 0", "no choices", "Not Found"]),
         ([FIRST, chunk({"index": 0, "message": {"content": "x"}})], ["chunk 1", "full response"]),
         ([FIRST, chunk(piece("x", [1], index=None))], ["choice index is missing"]),
         ([FIRST, chunk(piece("x", [1], index="0"))], ["chunk 1", "choice index must be an integer"]),

@@ -62,6 +62,7 @@ SPEAKS_OF_NO_TOKEN = {
     "candidates": chat(logprobs={"content": [{"token": "x", "logprob": -1, "top_logprobs": [{"token_ids": [1]}]}]}),
     "an entry's candidates": chat(logprobs={"content": [{"token": "x", "top_token_ids": [1], "bytes": [120]}]}),
     "prompt log-probs": {**chat(), "prompt_logprobs": [None, {"7": {"token_ids": [1]}}]},
+    "candidates of a batch": {**chat(), "logprob_token_ids": [[1, 2]]},
     "counts": {**chat(), "num_tokens": [3], "total_tokens": [4]},
     "embeddings": {"object": "list", "data": [{"embedding": [1, 2]}], "usage": {"prompt_tokens": 3}},
     "an echoed request": {**chat(), "generation_settings": {"preserved_tokens": [1]}},

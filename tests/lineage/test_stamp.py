@@ -126,8 +126,6 @@ def test_only_entries():
         cumulative_tokens({"prompt_token_ids": [1]})
 
 
-# --- stamp_lineage ---
-
 SAME = [
     ([1, 2], [3]),
     ([], []),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import time
 from types import EllipsisType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tokenrecords.engines.payload import Body
 from tokenrecords.engines.reconcile import checked_mask
 from tokenrecords.engines.response import read_payload
 from tokenrecords.entry.model import TokenEntry
@@ -17,6 +16,9 @@ from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
 from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, PROMPT, TOKEN_FIELDS
+
+if TYPE_CHECKING:
+    from tokenrecords.engines.payload import Body
 
 _CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
 CHOICES: Final = ("calls", "rollouts")

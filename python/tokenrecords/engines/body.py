@@ -6,6 +6,7 @@ says what they are, so that whoever reads it can tell that each was read as toke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
@@ -23,7 +24,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 _WORD: Final = "token_id:"
 
 
-class Entries:
+class Entries(Sequence[Any]):
     """A list of one entry for each token, as columns: what a reader asks an entry for, by key or place."""
 
     __slots__ = ("_columns",)

@@ -10,6 +10,7 @@ from tokenrecords.engines.joining import Growing, append, closed, set_once
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
 from tokenrecords.engines.payload import count, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
+from tokenrecords.tokens.arrays import shown
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class Completion:
             ValueError: It does not go on from the earlier ones.
         """
         if "choices" not in chunk and "usage" not in chunk:
-            raise ValueError(f"chunk {k}: no chunk of a chat or text completion: it has no choices")
+            raise ValueError(
+                f"chunk {k}: no chunk of a chat or text completion: it has no choices: {shown(dict(chunk))}"
+            )
         for name in ("id", "request_id") if self._check_ids else ():
             own, held = chunk.get(name), self._head.get(name)
             if own and held and own != held:

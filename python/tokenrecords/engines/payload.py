@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel
 
 from tokenrecords.engines.body import Entries
+from tokenrecords.tokens.envelopes import is_envelope
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -143,8 +144,13 @@ def ends(values: Any) -> Iterable[Any]:
     return (values[0], values[-1]) if isinstance(values, LISTS) and values else ()
 
 
+def is_row(value: Any) -> bool:
+    """True for what may be the ids of one prompt or choice: a list, an array or an envelope."""
+    return count(value) is not None or is_envelope(value)
+
+
 def first_row(rows: Any) -> Any:
     """The only row of a list or array of one row, such as [[1, 7]]; any other value as it is."""
     if isinstance(rows, list | tuple):
-        return rows[0] if len(rows) == 1 and count(rows[0]) is not None else rows
+        return rows[0] if len(rows) == 1 and is_row(rows[0]) else rows
     return rows[0] if getattr(rows, "ndim", 1) == 2 and len(rows) == 1 else rows

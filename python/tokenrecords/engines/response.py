@@ -7,7 +7,7 @@ from typing import Any
 from tokenrecords.engines.body import BODY, Spliced, parsed, spliced
 from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
-from tokenrecords.engines.payload import Payload, count, mapping, unwrap
+from tokenrecords.engines.payload import Payload, is_row, mapping, unwrap
 from tokenrecords.engines.provenance import kept_on_payload
 from tokenrecords.engines.reconcile import ServedChoice, by_index, check_counts, check_usage, settle
 from tokenrecords.engines.unread import unread_ids
@@ -160,7 +160,7 @@ def _gathered(parts: list[Payload], dialect: Dialect) -> list[RawChoice]:
 
 def _add_prompts(raws: list[RawChoice], prompts: Any) -> None:
     """Add what the caller sent to what the engine says of the prompt."""
-    several = isinstance(prompts, list | tuple) and len(prompts) > 0 and all(count(row) is not None for row in prompts)
+    several = isinstance(prompts, list | tuple) and len(prompts) > 0 and all(map(is_row, prompts))
     rows = prompts if several or getattr(prompts, "ndim", 1) == 2 else [prompts]
     n, rest = divmod(len(raws), len(rows)) if len(rows) else (0, 1)
     if rest or not n:

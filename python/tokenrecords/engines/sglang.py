@@ -7,7 +7,7 @@ from typing import Any
 from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
 from tokenrecords.engines.openai import is_chat, numbers_entries
-from tokenrecords.engines.payload import Body, Payload, column, count, first_row, listed, mapping
+from tokenrecords.engines.payload import Body, Payload, column, first_row, is_row, listed, mapping
 from tokenrecords.engines.provenance import kept
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
@@ -54,7 +54,7 @@ def on_meta_info(choice: Body) -> list[Source]:
     return sources
 
 
-def _whole_prompt(meta: Body) -> list[Any] | None:
+def _whole_prompt(meta: Body) -> Any:
     """The prompt ids of `input_token_logprobs`, or None where they are not the whole prompt.
 
     The list starts at the request's `logprob_start_len`: it is empty without one, and a tail above 0.
@@ -94,7 +94,7 @@ def _output_ids(name: str, rows: Any, place: int, choices: int) -> Any:
     if found != choices:
         raise ResponseFault(f"{found} lists of {name}.output_ids for {choices} choices")
     row = rows[place]
-    if row is not None and count(row) is None:
+    if row is not None and not is_row(row):
         raise ResponseFault(f"{name}.output_ids[{place}] is {type(row).__name__}: a list for each choice is needed")
     return row
 

@@ -97,11 +97,15 @@ def _refuse_error(k: int, chunk: Mapping[str, Any]) -> None:
 
 def is_stream(payloads: Any) -> bool:
     """True for a list of the chunks of a stream, and not of the payloads that an engine sends as a list."""
-    return isinstance(payloads, list | tuple) and any(map(_is_chunk, payloads))
+    if not isinstance(payloads, list | tuple):
+        return False
+    # The samples of a list have an id each, the chunks of a sample one.
+    ids = [repr((mapping(mapping(part).get("meta_info")).get("id"), mapping(part).get("index"))) for part in payloads]
+    again = len(set(ids)) < len(ids)
+    return any(_is_chunk(plain(part), again=again) for part in payloads)
 
 
-def _is_chunk(part: Any) -> bool:
-    chunk = plain(part)
+def _is_chunk(chunk: Any, *, again: bool) -> bool:
     if isinstance(chunk, str | bytes):
         return True
     if not isinstance(chunk, Mapping):
@@ -112,5 +116,5 @@ def _is_chunk(part: Any) -> bool:
     if "choices" in chunk:
         return not any("message" in mapping(choice) for choice in listed(chunk["choices"]))
     meta = mapping(chunk.get("meta_info"))
-    unfinished = "finish_reason" in meta and meta["finish_reason"] is None
+    unfinished = bool(meta) and meta.get("finish_reason") is None and (again or "finish_reason" in meta)
     return unfinished or "token" in chunk or chunk.get("stop") is False

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic_core import core_schema
+from pydantic_core import core_schema, to_jsonable_python
 
 from tokenrecords._core import copy_float_list, copy_int_list
 from tokenrecords.tokens.arrays import array_over, as_list, id_array, log_prob_array
@@ -53,12 +53,16 @@ class _Field:
 
 
 def _validate_ids(value: Any, handler: Handler) -> Any:
-    # The common kind first: no Python code runs for its items.
+    # The common kinds first: no Python code runs for the items of a list, and an array's call costs more than its look.
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "iu":
+        return value
     ids = copy_int_list(value)
     return _as_array(value, handler, id_array) if ids is None else ids
 
 
 def _validate_log_probs(value: Any, handler: Handler) -> Any:
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.char in "efd":
+        return value
     log_probs = copy_float_list(value)
     return _as_array(value, handler, log_prob_array) if log_probs is None else log_probs
 
@@ -115,14 +119,24 @@ class _RoutesField:
     def _serialize(value: Any, handler: Handler, info: core_schema.SerializationInfo) -> Any:
         if info.mode == "python":
             return value if isinstance(value, np.ndarray) else handler(value)
-        if isinstance(value, np.ndarray):
-            return encode_routed_experts(value, "nrlre1")
-        if isinstance(value, bytes | bytearray | memoryview):
-            raise ValueError(
-                f"routed_experts is {type(value).__name__}: JSON has no bytes; "
-                "give an array, or text such as its base64"
-            )
-        return handler(value)
+        return routes_to_json(value, handler)
+
+
+def routes_to_json(value: Any, handler: Handler = to_jsonable_python) -> Any:
+    """Routes as JSON has them: an array as its `nrlre1` string, text and nothing as they are, all else by `handler`.
+
+    Raises:
+        ValueError: An array that `nrlre1` does not hold, bytes, or what JSON does not have.
+    """
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, np.ndarray):
+        return encode_routed_experts(value, "nrlre1")
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise ValueError(
+            f"routed_experts is {type(value).__name__}: JSON has no bytes; give an array, or text such as its base64"
+        )
+    return handler(value)
 
 
 ROUTED_EXPERTS = _RoutesField()

@@ -14,13 +14,16 @@ from pydantic import BaseModel, ValidationError
 from tokenrecords._core import record_line, scan_record
 from tokenrecords.entry.assigned import loss_mask_of
 from tokenrecords.entry.errors import one_line
+from tokenrecords.entry.fields import routes_to_json
 from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype
-from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK
+from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_APART: Final = {*ARRAY_FIELDS, LOSS_MASK}  # arrays, which pydantic would write item by item, or not at all
+# Arrays, which pydantic would write item by item or not at all; and what it would ask our own code for: it takes an
+# interrupt there for a ValueError.
+_APART: Final = {*ARRAY_FIELDS, LOSS_MASK, ROUTED_EXPERTS}
 # What names a call or its proof is written as it is or not at all; the arrays hold no text.
 _NAMES: Final = frozenset({*ARRAY_FIELDS, "rollout_id", "model_call_id", "parent_call_id", "response_id", "digest"})
 
@@ -107,6 +110,7 @@ def dump(entry: BaseModel) -> bytes:
     fields = _dump_fields(entry)
     for name in ARRAY_FIELDS:
         fields[name] = values[name]
+    fields[ROUTED_EXPERTS] = _routes(values[ROUTED_EXPERTS])
     if LOSS_MASK in (entry.model_extra or ()):
         fields[LOSS_MASK] = as_list(loss_mask_of(entry))
     if isinstance(fields[LOG_PROBS], np.ndarray):
@@ -137,6 +141,13 @@ def _without_surrogates(value: Any) -> Any:
         texts = {key: _without_surrogates(item) for key, item in value.items()}
         return value if all(map(operator.is_, texts.values(), value.values())) else texts
     return value
+
+
+def _routes(value: Any) -> Any:
+    try:
+        return routes_to_json(value)
+    except ValueError as error:
+        raise ValueError(f"{ROUTED_EXPERTS}: {one_line(error)} (it is {type(value).__name__})") from error
 
 
 def _dump_fields(entry: BaseModel) -> dict[str, Any]:

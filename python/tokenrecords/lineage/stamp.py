@@ -48,6 +48,12 @@ def cumulative_tokens(entry: TokenEntry) -> TokenIds:
 
 def _join(prompt: npt.NDArray[Any], generation: TokenIds) -> TokenIds:
     if isinstance(generation, np.ndarray) and generation.dtype == prompt.dtype:
+        if prompt.ndim == generation.ndim == 1:
+            try:  # half the time of numpy's own call at 16 ids, and no longer at a million
+                whole = bytearray().join((prompt, generation))  # type: ignore[arg-type]  # arrays are buffers
+                return np.frombuffer(whole, prompt.dtype)
+            except TypeError:
+                pass  # they do not lie in one piece
         return np.concatenate((prompt, generation), dtype=prompt.dtype)  # without it, in this machine's byte order
     try:
         tail = id_array(generation)

@@ -199,7 +199,7 @@ def _from_record(value: str) -> Routes:
 
 def _from_object(value: Mapping[str, Any]) -> tuple[Routes, int]:
     data, dtype, shape, start = (value.get(key) for key in ("data", "dtype", "shape", "start"))
-    if not isinstance(data, str) or dtype not in _OBJECT_DTYPES or not isinstance(shape, (list, tuple)):
+    if not isinstance(data, str) or dtype not in _OBJECT_DTYPES or not isinstance(shape, list | tuple):
         raise ValueError("a routed_experts object needs data (base64), dtype (an integer type) and shape")
     start = 0 if start is None else start
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (*shape, start)):
