@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import math
-import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from support.sound_payloads import sound_payloads
+
+if TYPE_CHECKING:
+    import random
 
 # What may stand anywhere, however wrong.
 ODD_VALUES: tuple[Any, ...] = (
@@ -65,34 +67,32 @@ def spelled(value: Any, chance: random.Random) -> bytes:
     space = chance.choice(("", "", " ", "\n\t "))
     rare = chance.choice((0.0, 0.0, 0.02))  # how often something unusual comes
 
-    def text(word: str) -> str:
-        if chance.random() < rare and word:
-            return f'"\\u{ord(word[0]) % 0x10000:04x}{json.dumps(word[1:])[1:]}'
-        return json.dumps(word, ensure_ascii=chance.random() < 0.5)
-
-    def number(found: float) -> str:
-        if isinstance(found, float) and math.isfinite(found) and chance.random() < rare:
-            return chance.choice(
-                (f"{found:.25e}", f"{found:.30f}", f"{found!r}" + ("0" * 3 if "e" not in repr(found) else ""))
-            )
-        if isinstance(found, int) and chance.random() < rare:
-            return chance.choice((f"{found}.0", f"{found}e0", f"-{found}" if found >= 0 else f"{found}", f"0{found}"))
-        return json.dumps(found)
-
-    def any_text(part: Any) -> str:
+    def text(part: Any) -> str:
         if isinstance(part, dict):
             members = list(part.items())
             if members and chance.random() < rare:
                 key = chance.choice(members)[0]
                 members.insert(chance.randint(0, len(members)), (key, chance.choice((part[key], *ODD_VALUES))))
-            return "{" + f",{space}".join(f"{text(key)}{space}:{space}{any_text(held)}" for key, held in members) + "}"
+            return "{" + f",{space}".join(f"{text(key)}{space}:{space}{text(held)}" for key, held in members) + "}"
         if isinstance(part, list):
-            return "[" + f",{space}".join(map(any_text, part)) + f"{space}]"
-        if isinstance(part, str):
-            return text(part)
-        return number(part) if isinstance(part, int | float) and not isinstance(part, bool) else json.dumps(part)
+            return "[" + f",{space}".join(map(text, part)) + f"{space}]"
+        spellings = _spellings(part) if chance.random() < rare else ()
+        return chance.choice(spellings or (json.dumps(part),))
 
-    return any_text(value).encode("utf-8", "surrogatepass")
+    return text(value).encode()
+
+
+def _spellings(value: Any) -> tuple[str, ...]:
+    """Unusual ones of a string or a number: some are of another value, or none of JSON."""
+    if isinstance(value, str):
+        escaped = f'"\\u{ord(value[0]):04x}{json.dumps(value[1:])[1:]}' if value else '""'
+        return escaped, json.dumps(value + "\N{PILE OF POO}"), json.dumps(value + "é", ensure_ascii=False)
+    if isinstance(value, bool) or value is None:
+        return ()
+    if isinstance(value, int):
+        return f"{value}.0", f"{value}e0", f"-{value}", f"0{value}", f"{value}0000000000"
+    zeros = "" if "e" in repr(value) else "000"
+    return (f"{value:.25e}", f"{value:.30f}", repr(value) + zeros) if math.isfinite(value) else ()
 
 
 def damaged(body: bytes, chance: random.Random) -> bytes:
