@@ -244,10 +244,10 @@ mod _core {
     ///     - an array of numbers under a key that speaks of tokens: int32, int64 or uint64, the first that holds them,
     ///       or float64 where one has a fraction or an exponent;
     ///     - `IdWords` for a list of words like "token_id:41" under such a key;
-    ///     - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where the first
-    ///       one is null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
-    ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where the first one
-    ///       is null), int32, and None for each text.
+    ///     - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where one is
+    ///       null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
+    ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where one is null),
+    ///       int32, and None for each text.
     ///
     ///     Each has 16 elements or more.
     ///

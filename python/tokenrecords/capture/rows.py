@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic_core import from_json
 
 from tokenrecords.capture.entries import entries_from_response
-from tokenrecords.engines.payload import count
 from tokenrecords.engines.stream import is_stream, merge_stream
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.tokens.arrays import same
@@ -17,6 +17,7 @@ from tokenrecords.tokens.arrays import same
 if TYPE_CHECKING:
     from types import UnionType
 
+    from tokenrecords.engines.body import Spliced
     from tokenrecords.entry.model import TokenEntry
 
 # Where a request says the ids of its prompt, if it was sent as ids.
@@ -31,8 +32,12 @@ class Reading:
     choices: Any = "calls"
     check_counts: bool = True
 
-    def entries(self, row: Any) -> list[TokenEntry]:
+    def entries(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
         """The records of a row, as arrays, with the parent that it names or as the root that it is.
+
+        Args:
+            row: The row.
+            native: The same, where there are arrays in it: all of them must be read as tokens.
 
         Raises:
             ValueError: A field of the row is missing or wrong, or its response is.
@@ -41,8 +46,9 @@ class Reading:
         if not isinstance(row, dict):
             raise ValueError(f"an object is needed, got {type(row).__name__}")
         version = row.get("weight_version")
+        payload = _payload(_required(row, "response", dict | list | str))
         entries = entries_from_response(
-            _payload(_required(row, "response", dict | list | str)),
+            payload if native is None else native._replace(payload=payload),
             rollout_id=_required(row, "rollout_id", str),
             model_call_id=_required(row, "model_call_id", str),
             dialect=self.dialect,
@@ -93,9 +99,11 @@ def _prompts(row: dict[str, Any]) -> Any:
 
 def _are_ids(prompt: Any) -> bool:
     """True for a list of integers or of lists of them: a prompt may be text, or several texts, as well."""
+    if isinstance(prompt, np.ndarray):
+        return prompt.dtype.kind in "iu"
     if not isinstance(prompt, list) or not prompt:
         return False
-    return all(isinstance(part, int) or (isinstance(part, list) and count(part) is not None) for part in prompt)
+    return all(isinstance(part, int | list | np.ndarray) for part in prompt)
 
 
 def _starts_a_conversation(row: dict[str, Any]) -> bool:

@@ -82,8 +82,8 @@ def by_index(raws: list[RawChoice]) -> list[RawChoice]:
             raise ResponseFault("index is missing", place)
         if not isinstance(raw.index, int) or isinstance(raw.index, bool) or raw.index < 0:
             raise ResponseFault(f"index is {raw.index!r}: it must be a non-negative integer", place)
-    [(index, times)] = Counter(raw.index for raw in raws).most_common(1)
-    if times > 1:
+    if len({raw.index for raw in raws}) < len(raws):
+        [(index, _)] = Counter(raw.index for raw in raws).most_common(1)
         raise ResponseFault(f"duplicate choice index {index}", index)
     return sorted(raws, key=lambda raw: int(raw.index))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokenrecords.engines.body import BODY, Spliced, parsed, spliced
+from tokenrecords.engines.body import BODY, Spliced, natively, parsed
 from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
 from tokenrecords.engines.payload import Payload, is_row, mapping, unwrap
@@ -78,12 +78,9 @@ def read_payload(
     """
     if isinstance(payload, BODY):
         body = bytes(payload)
-        native = spliced(body)
-        if native is not None:
-            try:
-                return _read_spliced(native, dialect, check=check, prompts=prompts)
-            except Exception:  # noqa: BLE001, S110 - whatever it is, the parsed payload says it
-                pass
+        found = natively(body, lambda native: _read_spliced(native, dialect, check=check, prompts=prompts))
+        if found is not None:
+            return found
         payload = parsed(body)
     if isinstance(payload, Spliced):
         return _read_spliced(payload, dialect, check=check, prompts=prompts)
