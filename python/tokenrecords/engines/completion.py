@@ -17,6 +17,8 @@ from tokenrecords.engines.together import on_echo
 from tokenrecords.engines.vllm import on_choice, on_payload
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tokenrecords.engines.payload import Body, Payload
 
 
@@ -24,16 +26,25 @@ def read_choices(payload: Payload) -> list[RawChoice]:
     """The choices of a chat or text completion."""
     if len(payload.choices) > 1:
         refuse_unassigned(payload.body)
+    ranks = _ranks(payload.choices or [{}])
     # Without any choice the payload may still carry ids (of the prompt): then its choice was lost.
     pairs = zip(payload.choices or [{}], payload.messages or [{}], strict=True)
-    return [_read_choice(payload, place, choice, message) for place, (choice, message) in enumerate(pairs)]
+    return [_read_choice(payload, rank, choice, message) for rank, (choice, message) in zip(ranks, pairs, strict=True)]
 
 
-def _read_choice(payload: Payload, place: int, choice: Body, message: Body) -> RawChoice:
+def _ranks(choices: Sequence[Body]) -> Sequence[int]:
+    """The place of each choice in the order of their numbers, in which lists beside the choices are."""
+    numbers = [choice.get("index") for choice in choices]
+    if not all(isinstance(number, int) for number in numbers):
+        return range(len(numbers))
+    return [sorted(numbers).index(number) for number in numbers]
+
+
+def _read_choice(payload: Payload, rank: int, choice: Body, message: Body) -> RawChoice:
     items = text_items(choice.get("text")) if choice.get("message") is None else message_items(message)
     return RawChoice(
         index=choice.get("index"),
-        sources=without_postprocessed(_sources(payload, place, choice, message)),
+        sources=without_postprocessed(_sources(payload, rank, choice, message)),
         output_items=items,
         token_item_index=0 if items else None,
         finish_reason=finish_reason(choice.get("finish_reason")),
@@ -41,19 +52,19 @@ def _read_choice(payload: Payload, place: int, choice: Body, message: Body) -> R
     )
 
 
-def _sources(payload: Payload, place: int, choice: Body, message: Body) -> list[Source]:
+def _sources(payload: Payload, rank: int, choice: Body, message: Body) -> list[Source]:
     """The best place first: what a trainer put on the message, what the engine reported, what its server wrote."""
     body = payload.body
     return [
         *below("message", [*on_item(message), *on_output(message), *kept("", message)]),
         *on_nvext(choice),
         *on_nvext(body),
-        *on_payload(body),
+        *on_payload(body, rank, len(payload.choices)),
         *on_choice(choice),
         *on_output(choice),
         *on_meta_info(choice),
         *on_sglext(choice),
-        *on_sglext(body, place, len(payload.choices)),
+        *on_sglext(body, rank, len(payload.choices)),
         *on_swept(choice),
         *on_swept(message),
         *on_logprobs(choice),

@@ -9,6 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
+from tokenrecords.tokens.envelopes import is_envelope
+
 Body: TypeAlias = Mapping[str, Any]
 
 _NOTHING: Final[Body] = {}
@@ -111,10 +113,10 @@ def count(value: Any) -> int | None:
     return None if getattr(value, "ndim", 1) != 1 else len(value)
 
 
-def column(entries: Any, key: str | int) -> list[Any] | None:
-    """One value of each entry of a list: None where an entry lacks it; None for all where there is no list."""
+def column(entries: Any, key: str | int) -> Any:
+    """One value of each entry of a list, None where an entry lacks it; what is not a list as it is."""
     if not isinstance(entries, list | tuple):
-        return None
+        return entries
     try:
         return [entry[key] for entry in entries]
     except (IndexError, KeyError, TypeError):
@@ -134,8 +136,13 @@ def ends(values: Any) -> Iterable[Any]:
     return (values[0], values[-1]) if isinstance(values, list | tuple) and values else ()
 
 
+def is_row(value: Any) -> bool:
+    """True for a sequence, and for an envelope of one."""
+    return count(value) is not None or is_envelope(value)
+
+
 def first_row(rows: Any) -> Any:
     """The only row of a list or array of one row, such as [[1, 7]]; any other value as it is."""
     if isinstance(rows, list | tuple):
-        return rows[0] if len(rows) == 1 and count(rows[0]) is not None else rows
+        return rows[0] if len(rows) == 1 and is_row(rows[0]) else rows
     return rows[0] if getattr(rows, "ndim", 1) == 2 and len(rows) == 1 else rows

@@ -95,7 +95,7 @@ def settle(raw: RawChoice) -> ServedChoice:
         ResponseFault: A field is missing, holds what it can't, or is said twice in two ways.
     """
     generations, log_probs = (_places(raw, name) for name in (GENERATION, LOG_PROBS))
-    if raw.aborted and not any(len(value) for _, value, _ in (*generations, *log_probs)):
+    if raw.aborted and not any(len(value) for _, value, _ in (*generations, *log_probs)) and (generations or raw.silent):
         # The engine gave the call up before the first token: nothing is missing.
         generations, log_probs = generations or [("", [], False)], log_probs or [("", [], False)]
     for name, places in ((GENERATION, generations), (LOG_PROBS, log_probs)):
