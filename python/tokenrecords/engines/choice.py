@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from tokenrecords.tokens.names import GENERATION, PROMPT
 
-
 # What a model may have said beside its content.
 _WORDS: Final = ("reasoning", "reasoning_content", "refusal", "tool_calls", "function_call", "arguments", "summary")
 

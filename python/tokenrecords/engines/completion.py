@@ -13,7 +13,7 @@ from tokenrecords.engines.native import on_item
 from tokenrecords.engines.openai import on_logprobs
 from tokenrecords.engines.provenance import kept
 from tokenrecords.engines.sglang import meta_counts, on_meta_info, on_sglext
-from tokenrecords.engines.together import on_echo
+from tokenrecords.engines.together import on_echo, on_stream
 from tokenrecords.engines.vllm import on_choice, on_payload
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ def read_choices(payload: Payload) -> list[RawChoice]:
 
 def _ranks(choices: Sequence[Body]) -> Sequence[int]:
     """The place of each choice in the order of their numbers, in which lists beside the choices are."""
-    numbers = [choice.get("index") for choice in choices]
-    if not all(isinstance(number, int) for number in numbers):
-        return range(len(numbers))
-    return [sorted(numbers).index(number) for number in numbers]
+    numbers = [number for number in (choice.get("index") for choice in choices) if isinstance(number, int)]
+    if len(numbers) < len(choices):
+        return range(len(choices))
+    rank = {number: place for place, number in enumerate(sorted(numbers))}
+    return [rank[number] for number in numbers]
 
 
 def _read_choice(payload: Payload, rank: int, choice: Body, message: Body) -> RawChoice:
@@ -56,7 +57,7 @@ def _sources(payload: Payload, rank: int, choice: Body, message: Body) -> list[S
     """The best place first: what a trainer put on the message, what the engine reported, what its server wrote."""
     body = payload.body
     return [
-        *below("message", [*on_item(message), *on_output(message), *kept("", message)]),
+        *below("message", [*on_item(message), *on_output(message), *on_stream(message), *kept("", message)]),
         *on_nvext(choice),
         *on_nvext(body),
         *on_payload(body, rank, len(payload.choices)),

@@ -55,7 +55,7 @@ def on_meta_info(choice: Body) -> list[Source]:
     return sources
 
 
-def _whole_prompt(meta: Body) -> list[Any] | None:
+def _whole_prompt(meta: Body) -> Any:
     """The prompt ids of `input_token_logprobs`, or None where they are not the whole prompt.
 
     The list starts at the request's `logprob_start_len`: it is empty without one, and a tail above 0.
@@ -80,7 +80,11 @@ def on_sglext(holder: Body, rank: int = 0, choices: int = 1) -> list[Source]:
         extension = mapping(holder[name]) if name in holder else None
         if extension:
             sources += said(
-                (PROMPT, f"{name}.input_ids", prompt_of(extension.get("input_ids"), rank, choices, f"{name}.input_ids")),
+                (
+                    PROMPT,
+                    f"{name}.input_ids",
+                    prompt_of(extension.get("input_ids"), rank, choices, f"{name}.input_ids"),
+                ),
                 (GENERATION, f"{name}.output_ids", _output_ids(name, extension.get("output_ids"), rank, choices)),
                 (ROUTED_EXPERTS, f"{name}.routed_experts", extension.get("routed_experts")),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tokenrecords._core import array_over
@@ -58,14 +58,9 @@ def _walk(value: Any, path: str, said: frozenset[str], depth: int) -> Iterator[t
             if not isinstance(key, str) or key in said or held is None:
                 continue
             where = f"{path}.{key}" if path else key
-            if _speaks_of_tokens(key) and _holds_ids(held):
-                yield where, held
-            elif _speaks_of_tokens(key) and _are_tokens(held):
-                yield f"{where}[]", held
-            elif key == "logprobs":
-                yield from _beside(held, where)
-            elif key == "usage":  # how many there were, however often it was counted
-                yield from ((name, ids) for name, ids in _beside(held, where) if not name.endswith("tokens"))
+            found = _under(key, held, where)
+            if found is not None:
+                yield from found
             else:
                 yield from _walk(held, where, _SAID_BY_ITEMS if key in _ITEMS else said, depth + 1)
     elif isinstance(value, list | tuple):
@@ -73,6 +68,20 @@ def _walk(value: Any, path: str, said: frozenset[str], depth: int) -> Iterator[t
             if isinstance(held, int | float | str):
                 break  # a list of numbers or words, however long, under a key that does not speak of tokens
             yield from _walk(held, f"{path}[{place}]", said, depth + 1)
+
+
+def _under(key: str, held: Any, path: str) -> Iterable[tuple[str, Any]] | None:
+    """What a key itself says to be ids; None where its value is to be walked through."""
+    if key == "logprobs":
+        return _beside(held, path)
+    if key == "usage":  # how many there were, however often it was counted
+        return [(where, ids) for where, ids in _beside(held, path) if not where.endswith("tokens")]
+    if _speaks_of_tokens(key):
+        if _holds_ids(held):
+            return [(path, held)]
+        if _are_tokens(held):
+            return [(f"{path}[]", held)]
+    return None
 
 
 def _beside(holder: Any, path: str) -> Iterator[tuple[str, Any]]:
