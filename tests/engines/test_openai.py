@@ -124,5 +124,6 @@ def test_prompts_of_several_choices():
         *((1, 40), (1, 41), (2, 3, 42), (2, 3, 43))
     ]
     refused({**payload, "choices": payload["choices"][1:]}, "3 choices for 2 prompt_token_ids")
+    refused({**payload, "choices": []}, "0 choices for 2 prompt_token_ids")
     [one, two] = read_response({**payload, "prompt_token_ids": [[1, 7]], "choices": [choice(0), choice(1)]})
     assert (one.prompt_token_ids, two.prompt_token_ids) == ([1, 7], [1, 7])
