@@ -15,6 +15,7 @@ from tokenrecords.engines import (
     lmdeploy,
     native,
     openai,
+    responses,
     sglang,
     tgi,
     tinker,
@@ -56,7 +57,7 @@ UNKNOWN: Final = Dialect("unknown", lambda _: True, lambda _: [])
 
 # Token fields in their final form say most; then what only one engine writes; then the shape.
 DIALECTS: Final = (
-    Dialect("responses", native.is_responses, native.read_items, counts_in_usage=False),
+    Dialect("responses", responses.is_responses, responses.read_items, counts_in_usage=False),
     Dialect("chat", native.is_chat_with_tokens, completion.read_choices),
     Dialect("lmdeploy-messages", lmdeploy.is_lmdeploy_messages, lmdeploy.read_messages, counts_in_usage=False),
     Dialect("messages", native.is_messages, native.read_body, counts_in_usage=False),
