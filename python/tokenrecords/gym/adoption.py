@@ -10,11 +10,11 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tokenrecords.gym.contract import PACKAGE, RECORDS, TARGETS, Target, UnknownReleaseError
 from tokenrecords.gym.finder import Finder
-from tokenrecords.gym.rebinding import rebind
+from tokenrecords.gym.rebinding import Replacement, replace, replacements, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ class _State:
 
     installed: Installed | None = None
     finder: Finder | None = None
-    originals: dict[str, dict[str, Any]] = field(default_factory=dict)  # by module, then by name
+    replaced: list[Replacement] = field(default_factory=list)
 
 
 _STATE = _State()
@@ -104,10 +104,8 @@ def uninstall() -> None:
     with _LOCK:
         if _STATE.finder in sys.meta_path:
             sys.meta_path.remove(_STATE.finder)
-        for name, originals in _STATE.originals.items():
-            rebind((TARGETS[name].replaced[key], original) for key, original in originals.items())
-        _STATE.installed, _STATE.finder = None, None
-        _STATE.originals.clear()
+        restore(_STATE.replaced)
+        _STATE.installed, _STATE.finder, _STATE.replaced = None, None, []
 
 
 def status() -> Installed | None:
@@ -118,8 +116,18 @@ def status() -> Installed | None:
 def _checked() -> tuple[Path, list[Target], str | None]:
     """Where NeMo Gym is, the targets that it has, and its release."""
     directory = _directory()
-    targets = [target for target in TARGETS.values() if target is RECORDS or target.path(directory).exists()]
-    releases = {target.release(_file(target, directory)) for target in targets}
+    targets, releases = [], set()
+    for target in TARGETS.values():
+        path = _file(target, directory)
+        if target is not RECORDS and not path.exists():
+            continue
+        try:
+            releases.add(target.release(path))
+        except UnknownReleaseError:
+            if target.needed:
+                raise
+        else:
+            targets.append(target)
     if len(releases - {None}) > 1:
         mixed = " and ".join(sorted(filter(None, releases)))
         raise UnknownReleaseError(f"{directory} holds files of several releases: {mixed}", name=PACKAGE)
@@ -150,7 +158,9 @@ def _checks(*, strict: bool, require: bool) -> Callable[[str, str | None], bool]
         try:
             TARGETS[name].release(Path(origin or ""))
         except UnknownReleaseError as error:
-            return _refuse(error, strict=strict, require=require) is None
+            if TARGETS[name].needed:
+                _refuse(error, strict=strict, require=require)
+            return False
         return True
 
     return is_known
@@ -171,9 +181,7 @@ def _replace(module: ModuleType) -> None:
     with _LOCK:
         if _STATE.installed is None:  # it was uninstalled while this module was imported
             return
-        replaced = TARGETS[module.__name__].replaced
-        originals = {name: vars(module)[name] for name in replaced if name in vars(module)}
-        _STATE.originals[module.__name__] = originals
-        names = rebind((original, replaced[name]) for name, original in originals.items())
-        rebound = tuple(sorted({*_STATE.installed.rebound, *names}))
+        found = replacements(module, TARGETS[module.__name__].replaced)
+        _STATE.replaced += found
+        rebound = tuple(sorted({*_STATE.installed.rebound, *replace(found)}))
         _STATE.installed = dataclasses.replace(_STATE.installed, rebound=rebound)

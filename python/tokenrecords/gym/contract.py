@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
-from tokenrecords.gym import staging
+from tokenrecords.gym import reading, staging
 from tokenrecords.gym.surface import Surface
 
 if TYPE_CHECKING:
@@ -33,16 +33,22 @@ class Target:
     Attributes:
         module: Its full name.
         releases: The releases of which it is known, by the SHA-256 of its file.
-        known: Its declarations, in Python's words.
+        replaced: What takes the place of its names, and of methods of its classes.
+        known: Its declarations, in Python's words; empty where only a known file is good enough, because what is
+            replaced stands behind its interface.
         optional: Names that not every known release has.
-        replaced: What takes the place of its names.
     """
 
     module: str
     releases: Mapping[str, str]
-    known: str
-    optional: frozenset[str]
     replaced: Mapping[str, Any]
+    known: str = ""
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def needed(self) -> bool:
+        """Whether nothing is replaced where this module is of an unknown release."""
+        return bool(self.known)
 
     def path(self, package: Path) -> Path:
         """Its file in the package's directory."""
@@ -59,6 +65,8 @@ class Target:
             release = self.releases.get(hashlib.sha256(content).hexdigest())
             if release is not None:
                 return release
+            if not self.known:
+                raise UnknownReleaseError(f"{path} is of an unknown release", name=self.module, path=str(path))
             found = Surface.of(content.decode())
         except (OSError, UnicodeDecodeError, SyntaxError) as error:
             raise UnknownReleaseError(f"{path} can't be read: {error}", name=self.module, path=str(path)) from error
@@ -201,7 +209,6 @@ def build_staging_delta(
     prev_len: int,
 ) -> tuple[list[int], list[float], list[float]]: ...
 """,
-    optional=frozenset(),
     replaced={
         name: getattr(staging, name)
         for name in (
@@ -215,4 +222,20 @@ def build_staging_delta(
     },
 )
 
-TARGETS = {target.module: target for target in (RECORDS, DIGEST)}
+LINEAGE = Target(
+    module="nemo_gym.token_id_capture.lineage",
+    releases={"2a1b5c2b6c16eb7a376fc51cbf7b0a7add90a9ca1bc144d6b6453512d349a77e": "0.7.0"},
+    replaced={
+        "FileLineageStore._fetch_new_entries": reading.fetch_new_entries,
+        "FileLineageStore._load_entries": reading.load_entries,
+        "FileLineageStore._load_entry": reading.load_entry,
+    },
+)
+
+STORE = Target(
+    module="nemo_gym.token_id_capture.store",
+    releases={"3c18a94d5f02f202a7cf6edc4a7a3bfa4ebb38bc2d7c1e0cdf7472572b7e31a7": "0.7.0"},
+    replaced={"TokenCaptureStore._read_entries_unlocked": reading.read_entries},
+)
+
+TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE)}
