@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from bodies import bodies
 from chains import chains
 from compare import FULL, SMOKE, Effort, Table, environment, measure
 from files import files
@@ -194,6 +195,7 @@ SECTIONS = {
     "functions": functions,
     "files": partial(files, reference=REFERENCE),
     "chains": chains,
+    "bodies": bodies,
 }
 
 

@@ -32,6 +32,10 @@ __all__ = [
     "record_line",
     "scan_body",
     "scan_record",
+    "staged_call_digest",
+    "staged_extras_digest",
+    "staged_ids",
+    "staged_ids_digest",
     "stands_at",
 ]
 
@@ -158,10 +162,10 @@ def scan_body(body: bytes) -> tuple[bytes, list[tuple[tuple[str | int, ...], int
         - an array of numbers under a key that speaks of tokens: int32, int64 or uint64, the first that holds them,
           or float64 where one has a fraction or an exponent;
         - `IdWords` for a list of words like "token_id:41" under such a key;
-        - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where the first
-          one is null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
-        - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where the first one
-          is null), int32, and None for each text.
+        - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where one is
+          null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
+        - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where one is null),
+          int32, and None for each text.
 
         Each has 16 elements or more.
 
@@ -181,6 +185,60 @@ def record_line(fields: dict[str, Any]) -> bytes:
 
     Raises:
         ValueError: A field that JSON can't hold or no reader takes back, by name.
+    """
+
+def staged_ids(token_ids: _TokenSequence) -> bytes:
+    """Encode token ids as staged calls do: their number, then each, as unsigned 64-bit big-endian integers.
+
+    Raises:
+        TypeError: As the records' `encode_token_ids` where `token_ids` is not a sequence.
+        ValueError: An element of a list that is not an exact int from 0 to 2**64 - 1; a negative one of an array.
+    """
+
+def staged_ids_digest(head: bytes, /, **sequence: _TokenSequence) -> str:
+    """SHA-256, in lowercase hex, of `head` and the encoding of `staged_ids`. Errors name the ids by their keyword.
+
+    Raises:
+        TypeError: As `staged_ids`.
+        ValueError: As `staged_ids`.
+    """
+
+def staged_call_digest(
+    head: bytes,
+    tail: bytes,
+    delta_len: int,
+    /,
+    *,
+    token_ids_delta: _TokenSequence,
+    token_mask_delta: Any,
+    generation_log_probs_delta: Any,
+) -> str:
+    """SHA-256, in lowercase hex, of `head`, the columns of a staged call, and `tail`.
+
+    Each column stands behind the number of its bytes: the ids as `staged_ids` encodes them; mask and log-probs as
+    their number, then each as float32, big-endian.
+
+    Args:
+        head: The bytes before the columns.
+        tail: The bytes behind them.
+        delta_len: The length that each column must have.
+        token_ids_delta: Ids, as `staged_ids` takes them.
+        token_mask_delta: 0.0 and 1.0: a list or tuple of exact floats, a float array, or what exports one.
+        generation_log_probs_delta: Finite floats of float32's range, likewise; 0.0 where the mask is.
+
+    Raises:
+        TypeError: A column is not a sequence, or an array of another dtype.
+        ValueError: A value that a column can't hold, or another length.
+    """
+
+def staged_extras_digest(head: bytes, extras: Any) -> str:
+    """SHA-256, in lowercase hex, of `head` and the typed encoding of JSON-like `extras`.
+
+    Raises:
+        TypeError: A value whose type is not exactly None, bool, int, float, str, list or dict, or a key that is not
+            a str.
+        ValueError: An int beyond 64 bits, a float that is not finite, a lone surrogate.
+        RecursionError: Values more than 500 deep.
     """
 
 @final

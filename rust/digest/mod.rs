@@ -3,6 +3,7 @@
 mod batch;
 mod message;
 mod one;
+pub mod staging;
 mod worker;
 
 pub use crate::sha256::Hash;

@@ -22,7 +22,7 @@ pub struct Columns {
     pub len: usize,
     /// How many elements each row has; 0 where the entries are objects.
     pub width: usize,
-    /// The log-probs, key `logprob` or place 0; none where the first entry's is null.
+    /// The log-probs, key `logprob` or place 0; none where one is null, as that of a prompt's first token is.
     pub log_probs: Option<Vec<f64>>,
     /// The ids under the key `token_id`.
     pub token_ids: Option<Vec<i32>>,
@@ -73,10 +73,6 @@ impl Columns {
     fn push(&mut self, entry: &Entry) -> Reading<()> {
         let first = self.len == 0;
         let log_prob = entry.log_prob.ok_or(Halt::Odd)?;
-        // The first token of a prompt has none.
-        if log_prob.is_nan() && !first {
-            return Err(Halt::Odd);
-        }
         if first {
             self.width = entry.width;
         } else if self.width != entry.width {
@@ -106,7 +102,7 @@ impl Columns {
         if self.width > 0 && !self.are_scored() {
             return false;
         }
-        self.log_probs.take_if(|log_probs| log_probs.first().is_some_and(|first| first.is_nan()));
+        self.log_probs.take_if(|log_probs| log_probs.iter().any(|log_prob| log_prob.is_nan()));
         self.log_probs.iter_mut().for_each(Vec::shrink_to_fit);
         for ids in [&mut self.token_ids, &mut self.ids, &mut self.words] {
             ids.iter_mut().for_each(Vec::shrink_to_fit);
@@ -332,6 +328,7 @@ mod tests {
             triples(Some(vec![-0.5, -1.5]), Some(vec![41, 2]))
         );
         assert_eq!(read("[[null,41,null],[-1.5,2,null]]"), triples(None, Some(vec![41, 2])));
+        assert_eq!(read("[[-0.5,41,null],[null,2,null]]"), triples(None, Some(vec![41, 2])));
         assert_eq!(read("[[0,41,null],[0,2,null]]"), triples(Some(vec![0.0, 0.0]), Some(vec![41, 2])));
         let pairs = read("[[-0.5,41]]").map(|columns| (columns.width, columns.ids));
         assert_eq!(pairs, Some((2, Some(vec![41]))));
@@ -353,7 +350,6 @@ mod tests {
             r#"{"id":1,"token":"token_id:1"}"#,
             r#"{"logprob":-1,"id":1,"token":"a"}"#,
             r#"{"logprob":-1,"id":1,"token":"token_id:1","token_id":1}"#,
-            r#"{"logprob":null,"id":1,"token":"token_id:1"}"#,
             "null",
             "{}",
             "[-1,1]",
@@ -361,7 +357,7 @@ mod tests {
             assert_eq!(read(&format!("[{entry},{odd}]")), None, "{odd}");
             assert_eq!(read(&format!("[{entry},{entry},{odd}]")), None, "{odd}");
         }
-        for odd in ["[-1,1]", "[-1,1,null,null]", "[null,1,null]", "[-1]", "[]", "[-1,1,null,]", "{}", "null"] {
+        for odd in ["[-1,1]", "[-1,1,null,null]", "[-1]", "[]", "[-1,1,null,]", "{}", "null"] {
             assert_eq!(read(&format!("[[-1,1,null],{odd}]")), None, "{odd}");
         }
     }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 /// Hashing more bytes than this releases the GIL: the threshold of Python's hashlib (`HASHLIB_GIL_MINSIZE`).
-const GIL_MIN_SIZE: usize = 2_048;
+pub const GIL_MIN_SIZE: usize = 2_048;
 
 /// The digest of the parts as one sequence, without the GIL where all of them are arrays and there is enough to do.
 pub fn digest_of(py: Python<'_>, parts: &[Tokens<'_, '_>]) -> PyResult<Hash> {

@@ -159,6 +159,26 @@ fn prefetch(object: *mut ffi::PyObject) {
     let _ = object;
 }
 
+/// Item `index` of a list if it is there and an exact float.
+#[inline]
+pub fn float_at(list: &Bound<'_, PyList>, index: usize) -> Option<f64> {
+    #[cfg(not(Py_GIL_DISABLED))]
+    {
+        let len = list.len();
+        if index >= len {
+            return None;
+        }
+        // SAFETY: the list has `len` items, `index` is below that, and no list has more than an `isize` counts.
+        let item = unsafe { item_at(list, index.cast_signed(), len.cast_signed()) };
+        // SAFETY: the list keeps the item, for no Python code runs before its value is read.
+        let item = unsafe { Borrowed::from_ptr(list.py(), item) };
+        item.cast_exact::<PyFloat>().ok().map(|float| float.value())
+    }
+    // Another thread may replace the item meanwhile, so that a reference of our own is needed.
+    #[cfg(Py_GIL_DISABLED)]
+    list.get_item(index).ok()?.cast_exact::<PyFloat>().ok().map(PyFloatMethods::value)
+}
+
 /// What an exact list and an exact tuple have in common.
 pub trait Items<'py> {
     /// Item `index`, or `None` if there is none (a list may change while an item's `__index__` runs).

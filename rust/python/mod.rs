@@ -14,6 +14,7 @@ mod pending;
 mod prefixes;
 mod scanner;
 mod small_int;
+mod staging;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -29,6 +30,7 @@ mod _core {
     use super::items;
     use super::json;
     use super::prefixes::stands_in;
+    use super::staging;
     use super::tokens::Tokens;
     use crate::source::{Parts, Source};
     use crate::wire;
@@ -244,10 +246,10 @@ mod _core {
     ///     - an array of numbers under a key that speaks of tokens: int32, int64 or uint64, the first that holds them,
     ///       or float64 where one has a fraction or an exponent;
     ///     - `IdWords` for a list of words like "token_id:41" under such a key;
-    ///     - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where the first
-    ///       one is null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
-    ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where the first one
-    ///       is null), int32, and None for each text.
+    ///     - a list of objects with a `logprob` each, as a dict of columns: `logprob` (float64; lacking where one is
+    ///       null), `id` and `token_id` (int32) and `token` (`IdWords`) where all objects have them;
+    ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where one is null),
+    ///       int32, and None for each text.
     ///
     ///     Each has 16 elements or more.
     ///
@@ -272,6 +274,78 @@ mod _core {
     #[pyfunction]
     fn record_line<'py>(fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
         json::line(fields)
+    }
+
+    /// Encode token ids as staged calls do: their number, then each, as unsigned 64-bit big-endian integers.
+    ///
+    /// Raises:
+    ///     TypeError: As the records' `encode_token_ids` where `token_ids` is not a sequence.
+    ///     ValueError: An element of a list that is not an exact int from 0 to 2**64 - 1; a negative one of an array.
+    #[pyfunction]
+    fn staged_ids<'py>(token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        staging::encode(token_ids)
+    }
+
+    /// SHA-256, in lowercase hex, of `head` and the encoding of `staged_ids`. Errors name the ids by their keyword.
+    ///
+    /// Raises:
+    ///     TypeError: As `staged_ids`.
+    ///     ValueError: As `staged_ids`.
+    #[pyfunction]
+    #[pyo3(signature = (head, /, **sequence))]
+    fn staged_ids_digest<'py>(
+        py: Python<'py>,
+        head: &[u8],
+        sequence: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let names = names(sequence)?;
+        let [(name, ids)] = names.as_slice() else {
+            return Err(PyTypeError::new_err("staged_ids_digest takes one sequence"));
+        };
+        Ok(hex(py, &staging::of_ids(head, Name::Argument(name), ids)?))
+    }
+
+    /// SHA-256, in lowercase hex, of `head`, the columns of a staged call, and `tail`.
+    ///
+    /// Each column stands behind the number of its bytes: the ids as `staged_ids` encodes them; mask and log-probs as
+    /// their number, then each as float32, big-endian.
+    ///
+    /// Args:
+    ///     head: The bytes before the columns.
+    ///     tail: The bytes behind them.
+    ///     delta_len: The length that each column must have.
+    ///     token_ids_delta: Ids, as `staged_ids` takes them.
+    ///     token_mask_delta: 0.0 and 1.0: a list or tuple of exact floats, a float array, or what exports one.
+    ///     generation_log_probs_delta: Finite floats of float32's range, likewise; 0.0 where the mask is.
+    ///
+    /// Raises:
+    ///     TypeError: A column is not a sequence, or an array of another dtype.
+    ///     ValueError: A value that a column can't hold, or another length.
+    #[pyfunction]
+    #[pyo3(signature = (head, tail, delta_len, /, *, token_ids_delta, token_mask_delta, generation_log_probs_delta))]
+    fn staged_call_digest<'py>(
+        py: Python<'py>,
+        head: &[u8],
+        tail: &[u8],
+        delta_len: usize,
+        token_ids_delta: &Bound<'py, PyAny>,
+        token_mask_delta: &Bound<'py, PyAny>,
+        generation_log_probs_delta: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let columns = [token_ids_delta, token_mask_delta, generation_log_probs_delta];
+        Ok(hex(py, &staging::of_call(head, tail, delta_len, columns)?))
+    }
+
+    /// SHA-256, in lowercase hex, of `head` and the typed encoding of JSON-like `extras`.
+    ///
+    /// Raises:
+    ///     TypeError: A value whose type is not exactly None, bool, int, float, str, list or dict, or a key that is not
+    ///         a str.
+    ///     ValueError: An int beyond 64 bits, a float that is not finite, a lone surrogate.
+    ///     RecursionError: Values more than 500 deep.
+    #[pyfunction]
+    fn staged_extras_digest<'py>(head: &[u8], extras: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        Ok(hex(extras.py(), &staging::of_extras(head, extras)?))
     }
 
     fn names<'py>(parts: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {

@@ -157,3 +157,31 @@ def test_choices_may_be_rollouts(capture: Capture) -> None:
     ]
     assert [entry.model_call_id for entry in capture.records("r.choice-1")] == ["a"]
     assert capture(two, flags=("--choices", "samples", "--overwrite")).exit_code == 2
+
+
+def test_two_versions_of_the_weights_must_agree(capture: Capture) -> None:
+    assert capture(line(vllm_chat(weight_version="5"), weight_version=5)).exit_code == 0
+    assert capture(line(vllm_chat(weight_version="5"), weight_version="6"), flags=("--overwrite",)).exit_code == 1
+    assert "weight_version is '6', and that of the response is '5'" in capture.result.stderr
+
+
+@pytest.mark.parametrize(
+    "error", [{"error": {"message": "engine dead"}}, {"object": "error", "message": "engine dead"}]
+)
+def test_what_the_server_said_of_its_fault(capture: Capture, error: Any) -> None:
+    assert capture(line(error)).exit_code == 1
+    assert f"{capture.source}:1: the server sent an error: engine dead" in capture.result.stderr
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"request": {"input_ids": "ngtok1:i32:AQAAAAcAAAA="}},
+        {"request": {"input_ids": ["ngtok1:i32:AQAAAAcAAAA="]}},
+        {"prompt_token_ids": [1, 7], "request": {"input_ids": [[1, 7]]}},
+    ],
+)
+def test_a_prompt_in_a_list_or_an_envelope(capture: Capture, fields: Any) -> None:
+    bare = {**vllm_chat(), "prompt_token_ids": None}
+    assert capture(line(bare, **fields)).exit_code == 0, capture.result.stderr
+    assert [entry.prompt_token_ids for entry in capture.records()] == [[1, 7]]

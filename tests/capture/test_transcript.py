@@ -90,3 +90,11 @@ def test_faults():
         calls([], parent=None)
     with pytest.raises(ValueError, match="dialect is 'x': one of"):
         calls(items[:1], dialect="x")
+
+
+def test_ids_that_nobody_reads():
+    unread = {"type": "message", "role": "assistant", "content": [], "sampled_ids": [4]}
+    for items in ([unread], [said([1, 2], [3]), ANSWER, unread]):
+        with pytest.raises(ValueError, match=r"^call-\d: .* output\[0\]\.sampled_ids is not read"):
+            calls(items)
+    assert calls([{**unread, "sampled_ids": None}, USER, said([1, 2], [3])]) == [("call-0", None, "root", [3])]

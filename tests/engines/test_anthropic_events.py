@@ -87,6 +87,12 @@ def test_faults():
     refused(bare, unknown, message="sampled_ids is not read")
 
 
+def test_a_count_before_the_first_token_is_none_of_the_whole():
+    merged = merge_stream(STREAM[:5])
+    assert merged["usage"] == {"input_tokens": 2}
+    assert tokens_of(read_response(merged)[0])[1] == [41, 2]
+
+
 def test_arguments_that_were_cut_off():
     merged = merge_stream([*STREAM[:1], STREAM[9], STREAM[10]])
     assert merged["content"][0]["input"] == '{"a":'

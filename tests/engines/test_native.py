@@ -87,3 +87,10 @@ def test_usage_of_a_messages_payload_may_sum_several_calls():
     body = {**native_item(), "usage": {"prompt_tokens": 99, "completion_tokens": 99}}
     assert len(read_response(body)) == 1
     assert len(read_response({"object": "response", "output": [native_item()], "usage": {"completion_tokens": 9}})) == 1
+
+
+@pytest.mark.parametrize("name", ["env_mask", "tool_mask", "loss_mask", "response_mask", "generation_loss_mask"])
+def test_the_mask_of_a_row(name):
+    [choice] = read_response(native(**{name: [1, 0]}))
+    assert choice.generation_loss_mask == [1, 0]
+    refused(native(**{name: [0, 0, 1, 1]}), "flat choice 0: 2 generation_token_ids and 4 generation_loss_mask")

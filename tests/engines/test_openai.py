@@ -103,3 +103,27 @@ def test_log_probs_without_a_generated_id_are_too_many():
 )
 def test_the_shape_is_known_by_the_object_or_a_choice(payload, dialect):
     assert detect_dialect(payload) == dialect
+
+
+def test_two_names_of_the_reasoning_are_one_part():
+    thought, said = [{"token": "token_id:41", "logprob": -0.125}], [{"token": "token_id:2", "logprob": -0.5}]
+    for other in (thought, [], None):
+        for name in ("reasoning", "reasoning_content"):
+            both = {"reasoning": thought, "reasoning_content": thought, "content": said, name: other}
+            assert tokens_of(read_response(vllm_chat(vllm_choice(token_ids=None, logprobs=both)))[0]) == TOKENS
+    both = {"reasoning": thought, "reasoning_content": said, "content": said}
+    refused(vllm_chat(vllm_choice(token_ids=None, logprobs=both)), "generation_token_ids is missing")
+
+
+def test_prompts_of_several_choices():
+    def choice(index):
+        return {"index": index, "text": "x", "token_ids": [40 + index], "logprobs": {"token_logprobs": [-0.5]}}
+
+    payload = {"object": "text_completion", "prompt_token_ids": [[1], [2, 3]], "choices": [*map(choice, (3, 0, 1, 2))]}
+    assert [(*c.prompt_token_ids, *c.generation_token_ids) for c in read_response(payload)] == [
+        *((1, 40), (1, 41), (2, 3, 42), (2, 3, 43))
+    ]
+    refused({**payload, "choices": payload["choices"][1:]}, "3 choices for 2 prompt_token_ids")
+    refused({**payload, "choices": []}, "0 choices for 2 prompt_token_ids")
+    [one, two] = read_response({**payload, "prompt_token_ids": [[1, 7]], "choices": [choice(0), choice(1)]})
+    assert (one.prompt_token_ids, two.prompt_token_ids) == ([1, 7], [1, 7])

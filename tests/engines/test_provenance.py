@@ -1,5 +1,6 @@
 """What a response says of its making."""
 
+import pytest
 from support.payloads import native_item, refused, sglang_sample, vllm_chat, vllm_choice
 from tokenrecords import entries_from_response, read_response
 
@@ -47,3 +48,20 @@ def test_records_have_it():
     item = {"type": "message", "content": "x", "sampling_mask": [[1]], "generation_loss_mask": [1, 1], **native_item()}
     [choice] = read_response({"object": "response", "output": [item]})
     assert not {"sampling_mask", "generation_loss_mask"} & choice.output_items[0].keys()
+
+
+@pytest.mark.parametrize("place", ["meta_info", "metadata"])
+def test_an_object_of_the_choice_says_it_as_well(place):
+    assert extras(vllm_chat(vllm_choice(**{place: {"weight_version": "5"}}))) == [{"weight_version": "5"}]
+    refused(
+        vllm_chat(vllm_choice(**{place: {"weight_version": "5"}}), weight_version="6"),
+        f"{place}.weight_version and weight_version disagree",
+    )
+
+
+def test_each_engine_has_its_own_place():
+    tinker = {"prompt_token_ids": [1], "sequences": [{"tokens": [2], "logprobs": [-0.5], "weight_version": "5"}]}
+    assert extras(tinker) == [{"weight_version": "5"}]
+    data = {"prompt_token_ids": [1], "completion_token_ids": [2], "completion_logprobs": [-0.5], "weight_version": "5"}
+    dynamo = {"choices": [{"message": {"content": "x"}}], "nvext": {"engine_data": data, "sampling_mask": [[2]]}}
+    assert extras(dynamo) == [{"sampling_mask": [[2]], "weight_version": "5"}]

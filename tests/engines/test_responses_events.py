@@ -1,5 +1,6 @@
 """Streams of Responses: the last event, or what the others said."""
 
+import re
 from typing import Any
 
 import pytest
@@ -90,5 +91,8 @@ def test_faults():
     failed = response("failed", error={"code": "server_error", "message": "it died"})
     refused(CREATED, failed, message=r"^chunk 1: the server sent an error: it died$")
     refused(CREATED, {"type": "error", "code": "x", "message": "no more"}, message="an error: no more")
-    refused(CREATED, {**TEXT[0], "token_ids": [41]}, message=r"output\[0\]\.token_ids is not read")
+    refused(CREATED, {**TEXT[0], "token_ids": [41]}, message="generation_log_probs is missing")
+    for name in ("output[0].sampled_ids", "sampled_ids"):  # of an event of an item, and of one of the whole
+        event = TEXT[0] if name.startswith("output") else response("completed", output=[])
+        refused(CREATED, {**event, "sampled_ids": [41]}, message=rf" {re.escape(name)} is not read")
     assert merge_stream([CREATED, response("completed", id="other")], check_ids=False)["id"] == "other"

@@ -96,6 +96,24 @@ def test_ids_of_several_choices_in_the_extension(output_ids):
     assert [tokens_of(choice) for choice in found] == [([1], [41], [-0.5]), ([1], [42], [-0.5])]
 
 
+def test_lists_of_the_extension_are_in_the_order_of_the_choices_numbers():
+    payload = sglext([[41], [42], [43]], 3)
+    payload["choices"] = [payload["choices"][place] for place in (2, 0, 1)]
+    assert [choice.generation_token_ids for choice in read_response(payload)] == [[41], [42], [43]]
+    for choice in payload["choices"]:
+        choice["index"] = None
+    assert [choice.generation_token_ids for choice in read_response(payload)] == [[41], [42], [43]]
+
+
+def test_prompts_and_envelopes_of_the_extension():
+    payload = sglext([[41], [42]], 2)
+    payload["sglext"]["input_ids"] = [[1], [7]]
+    assert [choice.prompt_token_ids for choice in read_response(payload)] == [[1], [7]]
+    for choices in (1, 2):
+        found = read_response(sglext(["ngtok1:i32:KQAAAA=="] * choices, choices))
+        assert [choice.generation_token_ids.tolist() for choice in found] == [[41]] * choices
+
+
 @pytest.mark.parametrize(
     ("output_ids", "message"),
     [
@@ -159,6 +177,29 @@ def test_an_aborted_call(kind):
     del bare["output_ids"]
     assert tokens_of(read_response(bare, prompt_token_ids=[1, 7])[0]) == ([1, 7], [], [])
     assert read_response(bare) == []
+    spoke = {**bare, "text": "so far"}
+    assert read_response(spoke, prompt_token_ids=[1, 7]) == []
+    refused({**spoke, "prompt_token_ids": [1, 7]}, "generation_token_ids is missing")
+
+
+@pytest.mark.parametrize(
+    ("message", "spoke"),
+    [
+        ({"content": None}, False),
+        ({"content": [{"type": "text", "text": ""}]}, False),
+        ({"content": "", "reasoning_content": ""}, False),
+        ({"content": "x"}, True),
+        ({"content": [{"type": "text", "text": "x"}]}, True),
+        ({"content": None, "reasoning": "x"}, True),
+        ({"content": None, "tool_calls": [{"id": "a"}]}, True),
+    ],
+)
+def test_what_was_said_before_the_abort_has_tokens(message, spoke):
+    payload = {"prompt_token_ids": [1], "choices": [{"index": 0, "finish_reason": "abort", "message": message}]}
+    if spoke:
+        refused(payload, "generation_token_ids is missing")
+    else:
+        assert tokens_of(read_response(payload)[0]) == ([1], [], [])
 
 
 def sglang_chat(**more):

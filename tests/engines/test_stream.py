@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.payloads import Model, chunk, piece
+from support.payloads import TOKENS, Model, chunk, piece, tokens_of
 from tokenrecords import detect_dialect, extract_token_fields, merge_stream, read_response
 
 FIRST = chunk({**piece(), "delta": {"role": "assistant", "content": ""}}, prompt_token_ids=[1, 7])
@@ -200,7 +200,7 @@ def test_log_probs_missing_in_one_chunk():
         ([FIRST, chunk(piece("x", [1]), id="c2")], ["chunk 1", "'c2'", "'c1'"]),
         ([FIRST, {"error": {"message": "overloaded"}}], ["chunk 1", "overloaded"]),
         ([FIRST, {"text": "o", "meta_info": {}}], ["chunk 1", "no choices"]),
-        ([{"detail": "Not Found"}], ["chunk 0", "no choices", "Not Found"]),
+        ([{"detail": "Not Found"}], ["chunk 0", "Not Found"]),
         ([FIRST, chunk({"index": 0, "message": {"content": "x"}})], ["chunk 1", "full response"]),
         ([FIRST, chunk(piece("x", [1], index=None))], ["choice index is missing"]),
         ([FIRST, chunk(piece("x", [1], index="0"))], ["chunk 1", "choice index must be an integer"]),
@@ -433,10 +433,18 @@ def test_meta_info_in_pieces():
     refused([meta(1, 4), meta(3, 5)], "chunk 1: output_token_logprobs does not go on")
 
 
-def test_one_id_a_chunk_is_not_lost_unseen():
-    parts = [chunk({"index": 0, "delta": {"content": "x", "token_id": id_}}) for id_ in (41, 2)]
-    with pytest.raises(ValueError, match=r"choices\[0\]\.message\.token_id is not read"):
-        read_response(merge_stream(parts))
+def test_one_id_and_one_log_prob_a_chunk():  # Together
+    def part(id_: int, **fields: Any) -> dict[str, Any]:
+        return chunk({"index": 0, "text": "x", "delta": {"content": "x", "token_id": id_}, **fields})
+
+    merged = merge_stream([part(41, logprobs=-0.125), part(2, logprobs=-0.5)])
+    [choice] = read_response(merged, prompt_token_ids=[1, 7])
+    assert (detect_dialect(merged), tokens_of(choice)) == ("together-chat", TOKENS)
+    assert choice.output_items == [{"type": "message", "role": "assistant", "content": "xx"}]
+    with pytest.raises(ValueError, match="2 generation_token_ids and 1 generation_log_probs"):
+        read_response(merge_stream([part(41, logprobs=-0.125), part(2)]), prompt_token_ids=[1, 7])
+    with pytest.raises(ValueError, match="generation_log_probs is missing"):
+        read_response(merge_stream([part(41), part(2)]), prompt_token_ids=[1, 7])
 
 
 def test_envelopes_of_a_stream():
@@ -448,6 +456,14 @@ def test_envelopes_of_a_stream():
     assert choice.generation_token_ids.tolist() == [41, 41]
     assert choice.generation_log_probs.tolist() == [-0.5, -0.5]
     assert choice.output_items[0]["content"] == "ngtok1:x"
+    one = {"index": 0, "delta": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": -0.5}]}}
+    parts = [chunk({**one, "token_ids": "ngtok1:i32:KQAAAA=="}, prompt_token_ids=[1]) for _ in range(2)]
+    assert read_response(merge_stream(parts))[0].generation_token_ids.tolist() == [41, 41]
+    with pytest.raises(ValueError, match="chunk 0: 2 generation_token_ids and 1 generation_log_probs"):
+        merge_stream([chunk({**one, "token_ids": "ngtok1:i32:KQAAAAIAAAA="})])
+    meta = {"meta_info": {"completion_tokens": 1}, "output_ids": "ngtok1:i32:KQAAAA=="}
+    second = {**meta, "meta_info": {"completion_tokens": 2}}
+    assert merge_stream([meta, second])["output_ids"].tolist() == [41, 41]
     broken = part("x")
     broken["choices"][0]["delta"]["generation_token_ids"] = "ngtok1:i32:K"
     refused([part("x"), broken], "chunk 1: generation_token_ids is 'ngtok1:i32:K'")
@@ -475,3 +491,45 @@ def test_many_pieces_take_linear_time():
 
     seconds(1000)
     assert seconds(40_000) < 12 * seconds(5_000) + 0.3
+
+
+def test_choices_that_are_not_a_list():
+    with pytest.raises(TypeError, match="choices is dict: a list is needed"):
+        merge_stream([{"object": "chat.completion.chunk", "choices": {"index": 0, "delta": {"content": "x"}}}])
+
+
+@pytest.mark.parametrize("kind", ["ping", "keepalive"])
+def test_signs_of_life_are_no_chunks(kind):
+    for stream in ([{"type": kind}, *STREAM], [*STREAM, {"type": kind}]):
+        assert tokens_of(read_response(merge_stream(stream))[0])[1] == [41, 2]
+    refused([{"type": kind}], "the stream has no chunks")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"detail": "engine dead"},
+        {"message": "engine dead", "type": "Internal", "code": 500},
+        {"errors": ["engine dead"]},
+        chunk({"index": 0, "delta": {}, "finish_reason": "error", "error": {"message": "engine dead"}}),
+        'event: error\ndata: {"message": "engine dead"}\n\n',
+        'event: error\ndata: {"error": {"message": "engine dead"}}\n\n',
+        "event: error\ndata: engine dead\n\n",
+        "event: error\n: engine dead\n\n",
+        'error: {"message": "engine dead"}\n\n',
+    ],
+)
+def test_errors_that_do_not_call_themselves_so(error):
+    refused([error], "chunk 0: the server sent an error: ", "engine dead")
+    refused([*STREAM[:2], error], "chunk 2: the server sent an error: ", "engine dead")
+
+
+def test_a_byte_order_mark():
+    text = "\ufeff" + "".join(f"data: {json.dumps(part)}\n\n" for part in STREAM)
+    for form in (text, text.encode()):
+        assert tokens_of(read_response(merge_stream(form))[0])[1] == [41, 2]
+
+
+def test_the_kind_of_a_stream_that_names_none():
+    parts = [{"choices": [{"index": 0, "text": "x", "delta": {"content": "x"}}]}]
+    assert merge_stream(parts)["choices"][0]["message"]["content"] == "x"

@@ -31,7 +31,10 @@ def test_a_stream_that_was_cut_off():
 def test_what_was_lost_or_went_wrong():
     with pytest.raises(ValueError, match="chunk 1: index 3 follows 1: a chunk is missing"):
         merge_stream([STREAM[0], token(3, 2, "k", -0.5)])
+    with pytest.raises(ValueError, match="chunk 0: index 2 comes first: a chunk is missing"):
+        merge_stream(STREAM[1:])
+    uncounted = [{**part, "index": None} for part in STREAM[1:]]
     with pytest.raises(ValueError, match="1 generation_token_ids, but the engine counted 2"):
-        read_response(merge_stream(STREAM[1:]), prompt_token_ids=[1, 7])
+        read_response(merge_stream(uncounted), prompt_token_ids=[1, 7])
     with pytest.raises(ValueError, match="chunk 1: the server sent an error: Request failed during generation"):
         merge_stream([STREAM[0], {"error": "Request failed during generation", "error_type": "generation"}])

@@ -69,3 +69,9 @@ def test_text_that_looks_like_an_envelope_is_text():
 def test_an_index_of_another_type(index):
     with pytest.raises(ValueError, match="chunk 0: the index of a tool call must be an integer"):
         calls([call("f", "", index=index)])
+
+
+def test_another_name_after_the_arguments_begins_another_call():
+    assert calls([call("f", "{}", index=0)], [call("g", "[]", index=0)]) == [(None, "f", "{}"), (None, "g", "[]")]
+    assert calls([call("get_", None, index=0, id="a")], [call("time", "{}", index=0)]) == [("a", "get_time", "{}")]
+    assert calls([call("get_", "", index=0, id="a")], [call("time", "{}", index=0)]) == [("a", "get_time", "{}")]

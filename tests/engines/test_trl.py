@@ -12,7 +12,7 @@ from tokenrecords import entries_from_response, read_response
         ({"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": None}, "generation_log_probs is missing"),
         ({"prompt_ids": [[1]], "completion_ids": [[2]]}, "generation_log_probs is missing"),
         ({"prompt_ids": [[1]], "logprobs": [[-0.5]]}, "trl choice 0: generation_token_ids is missing"),
-        ({"completion_ids": [[1]], "logprobs": [[-0.5]]}, "trl choice 0: generation_log_probs is missing"),
+        ({"completion_ids": [[1]], "logprobs": [[-0.5]]}, "trl choice 0: prompt_token_ids is missing"),
         ({"prompt_ids": [[1], [2]], "completion_ids": [[3]] * 3}, "3 completion_ids for 2 prompt_ids"),
         ({"prompt_ids": [[1], [2]], "completion_ids": []}, "0 completion_ids for 2 prompt_ids"),
         ({"prompt_ids": [], "completion_ids": [[3]]}, "1 completion_ids for 0 prompt_ids"),
@@ -120,3 +120,20 @@ def test_the_completions_of_a_prompt_stand_together():
 def test_candidates_that_do_not_fit_their_log_probs(candidates, why):
     payload = {"prompt_ids": [[1]], "completion_ids": [[2, 3]], "logprobs": [[[-0.1, -0.2], [-0.3, -0.4]]]}
     refused({**payload, "logprob_token_ids": None if candidates is None else [candidates]}, f"trl choice 0: {why}")
+
+
+def test_prompts_that_only_the_caller_has():
+    payload = {"completion_ids": [[3], [4], [5], [6]], "logprobs": [[-0.5]] * 4}
+    found = read_response(payload, prompt_token_ids=[[1], [2]])
+    assert [(*choice.prompt_token_ids, *choice.generation_token_ids) for choice in found] == [
+        *((1, 3), (1, 4), (2, 5), (2, 6))
+    ]
+    refused(payload, "4 choices for 3 prompt_token_ids of the caller", prompt_token_ids=[[1], [2], [3]])
+
+
+def test_the_mask_of_tools():
+    found = read_response({**MASKED, "tool_mask": [[1, 0], [1]]})
+    assert [choice.generation_loss_mask for choice in found] == [[1, 0], [1]]
+    refused({**MASKED, "tool_mask": [[1, 0], [1]], "env_mask": [[1, 1], [1]]}, "env_mask and tool_mask disagree")
+    refused({**MASKED, "tool_mask": [[1, 0]]}, "trl: 2 completion_ids and 1 tool_mask")
+    refused({**MASKED, "tool_mask": [None, [1]]}, "trl choice 0: tool_mask is null")

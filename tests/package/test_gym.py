@@ -1,4 +1,4 @@
-"""The published wheel's own modules run on `tokenrecords.records` as they do on the module that it replaces."""
+"""The published wheel's own modules run on our records, put there or installed, as on the module that is replaced."""
 
 import importlib.util
 import json
@@ -111,9 +111,10 @@ def test_the_comparison_says_something(own):
     assert len(own["files"]) == len(own["results"])
 
 
+@pytest.mark.parametrize("records", ["ours", "early", "late"])
 @pytest.mark.parametrize("held_as", ["lists", "arrays"])
-def test_store_and_builder(gym, own, tmp_path, held_as):
-    ours = run(gym, tmp_path, "ours", held_as)
+def test_store_and_builder(gym, own, tmp_path, held_as, records):
+    ours = run(gym, tmp_path, records, held_as)
     assert ours["files"] == own["files"]  # to the byte
     for rollout, wanted in own["results"].items():
         for step in wanted:

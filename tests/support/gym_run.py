@@ -1,6 +1,6 @@
 """Runs the published wheel's store and builder, and prints what they do as JSON: a program for package/test_gym.py.
 
-python gym_run.py own|ours lists|arrays DIRECTORY < ENTRIES.jsonl
+python gym_run.py own|ours|early|late lists|arrays DIRECTORY < ENTRIES.jsonl
 """
 
 import dataclasses
@@ -14,10 +14,21 @@ if records_of == "ours":
 
     sys.modules["nemo_gym.token_id_capture.records"] = tokenrecords.records
 
+if records_of == "early":
+    import tokenrecords.gym
+
+    assert tokenrecords.gym.install().release == "0.7.0"
+
 from nemo_gym.token_id_capture import builder, records, store  # noqa: E402
+
+if records_of == "late":
+    import tokenrecords.gym
+
+    assert "nemo_gym.token_id_capture.builder.TokenEntry" in tokenrecords.gym.install().rebound
 
 if records_of == "ours":
     assert records is tokenrecords.records
+if records_of != "own":
     assert builder.TokenEntry is store.TokenEntry is tokenrecords.TokenEntry
 else:
     assert "tokenrecords" not in sys.modules

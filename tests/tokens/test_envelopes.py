@@ -57,5 +57,20 @@ def test_ids_as_log_probs_and_negative_ids():
 
 
 def test_another_text_is_none():
-    refused(native_chat(prompt_token_ids="ngtok2:i32:AAAA"), "is str: a list or a one-dimensional array is needed")
+    refused(native_chat(prompt_token_ids="x:i32:AAAA"), "is str: a list or a one-dimensional array is needed")
     assert extract_token_fields(native_chat(routed_experts="ngtok1:x"))["routed_experts"] == "ngtok1:x"
+
+
+def test_one_of_another_version_is_broken():
+    payload = native_chat(prompt_token_ids="ngtok2:i32:AAAA")
+    with pytest.raises(ValueError, match=r"^prompt_token_ids is 'ngtok2:.*ngtok1:i32:<base64> of whole"):
+        extract_token_fields(payload)
+    refused(payload, "prompt_token_ids (message.prompt_token_ids) is 'ngtok2:")
+
+
+def test_one_prompt_in_a_list():
+    [choice] = read_response(native_chat(prompt_token_ids=[packed([1, 7], "i32")]))
+    assert choice.prompt_token_ids.tolist() == [1, 7]
+    bare = {"completion_ids": [[2], [3]], "logprobs": [[-0.5]] * 2}
+    found = read_response(bare, prompt_token_ids=[packed([1], "i32"), packed([7], "i32")])
+    assert [choice.prompt_token_ids.tolist() for choice in found] == [[1], [7]]

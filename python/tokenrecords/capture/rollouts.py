@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from tokenrecords.capture.rows import Reading
+from tokenrecords.engines.body import natively
 from tokenrecords.entry.errors import one_line
 from tokenrecords.files.sources import BOM, SUFFIX
 from tokenrecords.lineage.parents import link_entries
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from tokenrecords.engines.body import Spliced
     from tokenrecords.entry.model import TokenEntry
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -71,7 +73,7 @@ class Capture:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    self._add(from_json(line.removeprefix(BOM) if number == 1 else line), path, number)
+                    self._add(self._entries(line.removeprefix(BOM) if number == 1 else line), path, number)
                 except _FAULTS as error:
                     self.bad.append(BadLine(path, number, one_line(error)))
             yield len(line)
@@ -87,12 +89,20 @@ class Capture:
         """The bad lines in the order of the input."""
         return sorted(self.bad, key=lambda bad: bad.line)
 
-    def _add(self, row: Any, path: str, number: int) -> None:
+    def _entries(self, line: bytes) -> list[TokenEntry]:
+        """The records of a line."""
+        found = natively(line, lambda native: self._of_row(native.payload, native))
+        return self._of_row(from_json(line)) if found is None else found
+
+    def _of_row(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
         # Before anything else, so that a bad id is said as such.
         if isinstance(row, dict) and isinstance(row.get("rollout_id"), str):
             check_rollout_id(row["rollout_id"])
+        return self.reading.entries(row, native)
+
+    def _add(self, found: list[TokenEntry], path: str, number: int) -> None:
         new: dict[str, list[TokenEntry]] = {}
-        for entry in self.reading.entries(row):
+        for entry in found:
             known = self._of(check_rollout_id(entry.rollout_id)).get(entry.model_call_id)
             if known is None:
                 new.setdefault(entry.rollout_id, []).append(entry)

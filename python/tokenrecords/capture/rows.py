@@ -6,19 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic_core import from_json
 
 from tokenrecords.capture.entries import entries_from_response
-from tokenrecords.engines.payload import count
-from tokenrecords.engines.stream import is_stream, merge_stream
+from tokenrecords.engines.payload import first_row
+from tokenrecords.engines.stream import is_stream, merge_stream, server_error
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.tokens.arrays import same
+from tokenrecords.tokens.envelopes import is_envelope
 
 if TYPE_CHECKING:
     from types import UnionType
 
+    from tokenrecords.engines.body import Spliced
     from tokenrecords.entry.model import TokenEntry
 
+_VERSION = "weight_version"
 # Where a request says the ids of its prompt, if it was sent as ids.
 _PROMPTS = ("input_ids", "prompt", "token_ids", "prompt_token_ids")
 
@@ -31,8 +35,12 @@ class Reading:
     choices: Any = "calls"
     check_counts: bool = True
 
-    def entries(self, row: Any) -> list[TokenEntry]:
+    def entries(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
         """The records of a row, as arrays, with the parent that it names or as the root that it is.
+
+        Args:
+            row: The row.
+            native: The same, where there are arrays in it: all of them must be read as tokens.
 
         Raises:
             ValueError: A field of the row is missing or wrong, or its response is.
@@ -40,21 +48,23 @@ class Reading:
         """
         if not isinstance(row, dict):
             raise ValueError(f"an object is needed, got {type(row).__name__}")
-        version = row.get("weight_version")
+        response = _payload(_required(row, "response", dict | list | str))
         entries = entries_from_response(
-            _payload(_required(row, "response", dict | list | str)),
+            response if native is None else native._replace(payload=response),
             rollout_id=_required(row, "rollout_id", str),
             model_call_id=_required(row, "model_call_id", str),
             dialect=self.dialect,
             choices=self.choices,
             check_counts=self.check_counts,
             prompt_token_ids=_prompts(row),
-            **({} if version is None else {"weight_version": version}),
         )
         if not entries:
-            raise ValueError("the response carries no token ids")
+            error = server_error(response) if isinstance(response, Mapping) else None
+            why = "the response carries no token ids" if error is None else f"the server sent an error: {error}"
+            raise ValueError(why)
         entries = [entry.as_arrays() for entry in entries]
         for entry in entries:
+            _add_version(entry, row.get(_VERSION))
             if row.get("parent_call_id") is not None:
                 entry.parent_call_id = _required(row, "parent_call_id", str)
             elif "parent_call_id" in row or _starts_a_conversation(row):
@@ -74,6 +84,21 @@ def _payload(response: Any) -> Any:
     return merge_stream(response) if isinstance(response, list) and is_stream(response) else response
 
 
+def _add_version(entry: TokenEntry, version: Any) -> None:
+    """Note the weights that the row names.
+
+    Raises:
+        ValueError: The response names others.
+    """
+    if version is None:
+        return
+    extra = entry.model_extra or {}
+    said = extra.get(_VERSION)
+    if said is not None and str(said) != str(version):
+        raise ValueError(f"{_VERSION} is {version!r}, and that of the response is {said!r}")
+    setattr(entry, _VERSION, version)
+
+
 def _prompts(row: dict[str, Any]) -> Any:
     """The ids that were sent; None where the row does not say them.
 
@@ -84,7 +109,7 @@ def _prompts(row: dict[str, Any]) -> Any:
     places = {"prompt_token_ids": row.get("prompt_token_ids")}
     if isinstance(request, Mapping):
         places |= {f"request.{name}": request.get(name) for name in _PROMPTS if _are_ids(request.get(name))}
-    found = [(place, ids) for place, ids in places.items() if ids is not None]
+    found = [(place, first_row(ids)) for place, ids in places.items() if ids is not None]
     for place, ids in found[1:]:
         if not same(ids, found[0][1]):
             raise ValueError(f"{found[0][0]} and {place} disagree")
@@ -92,10 +117,14 @@ def _prompts(row: dict[str, Any]) -> Any:
 
 
 def _are_ids(prompt: Any) -> bool:
-    """True for a list of integers or of lists of them: a prompt may be text, or several texts, as well."""
+    """True for a list of integers or of lists of them, or an envelope: a prompt may be text, or several texts."""
+    if is_envelope(prompt):
+        return True
+    if isinstance(prompt, np.ndarray):
+        return prompt.dtype.kind in "iu"
     if not isinstance(prompt, list) or not prompt:
         return False
-    return all(isinstance(part, int) or (isinstance(part, list) and count(part) is not None) for part in prompt)
+    return all(isinstance(part, int | list | np.ndarray) or is_envelope(part) for part in prompt)
 
 
 def _starts_a_conversation(row: dict[str, Any]) -> bool:

@@ -56,8 +56,8 @@ def entries_from_transcript(
             raise TypeError(f"{name} can't be given: the transcript says it")
     body = plain(payload)
     entries: list[TokenEntry] = []
-    for number, items in enumerate(_calls([plain(item) for item in _items(body)])):
-        call_id = f"{model_call_id}-{number}"
+    for items in _calls([plain(item) for item in _items(body)]):
+        call_id = f"{model_call_id}-{len(entries)}"
         try:
             entries += entries_from_response(
                 {**_about(body, items), "object": "response", "output": items},
@@ -90,7 +90,7 @@ def _items(body: Any) -> list[Any]:
 
 
 def _calls(items: list[Any]) -> Iterator[list[Any]]:
-    """The items of each call that carries tokens."""
+    """The items of each call, and of each turn without one, which may hold ids that are not read."""
     turn: list[Any] = []
     for item in [*items, None]:
         if isinstance(item, Mapping) and not _is_of_others(item):
@@ -108,5 +108,5 @@ def _calls_of_turn(items: list[Any]) -> Iterator[list[Any]]:
     """What the model made without an answer in between, split behind each carrier but the last."""
     ends = [place + 1 for place, item in enumerate(items) if carries(item)]
     for start, end in zip([0, *ends], [*ends[:-1], len(items)], strict=False):
-        if ends:
+        if items:
             yield items[start:end]

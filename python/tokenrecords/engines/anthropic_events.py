@@ -59,9 +59,11 @@ class Messages:
             delta = self._say(event.get("index"), delta, k)
         self._merge(delta, k)
         self._merge({key: value for key, value in event.items() if key not in _STRUCTURE}, k)
-        for usage in (message.get("usage"), event.get("usage")):
-            if usage is not None:
-                counted = {key: value for key, value in mapping(usage).items() if value is not None}
+        # What is counted before the first token is not the number of tokens.
+        before = {key: value for key, value in mapping(message.get("usage")).items() if key != "output_tokens"}
+        for usage in (before, mapping(event.get("usage"))):
+            counted = {key: value for key, value in usage.items() if value is not None}
+            if counted:
                 self._body["usage"] = {**mapping(self._body.get("usage")), **counted}
 
     def _merge(self, values: Mapping[str, Any], k: int) -> None:

@@ -1,25 +1,28 @@
 """The body of a response as its bytes: what is large in it becomes arrays without an object for each number.
 
 Reading natively never decides that a body is wrong: `spliced` gives a payload in which arrays stand for lists, and
-says what they are, so that whoever reads it can tell that each was read as tokens, and read `parsed` if not.
+says what they are, so that whoever reads it can tell that each was read as tokens. If not, or if anything else is
+unusual, the parsed payload says what the body is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pydantic_core import from_json
 
 from tokenrecords._core import IdWords, scan_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
 BODY: Final = (bytes, bytearray, memoryview)
 Bytes: TypeAlias = bytes | bytearray | memoryview
+
+T = TypeVar("T")
 
 _WORD: Final = "token_id:"
 
@@ -78,6 +81,19 @@ class Spliced(NamedTuple):
         """True if of each of those found an array is one of the values."""
         used = set(map(id, values))
         return not any(map(used.isdisjoint, (map(id, arrays) for arrays in self.found)))
+
+
+def natively(body: Bytes, read: Callable[[Spliced], T]) -> T | None:
+    """What reading the payload with arrays gives; None where it is for the parsed one to say."""
+    native = spliced(body)
+    if native is None:
+        return None
+    try:
+        return read(native)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever it is
+        return None
 
 
 def parsed(body: Bytes) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tokenrecords.tokens.names import GENERATION, PROMPT
+
+# What a model may have said beside its content.
+_WORDS: Final = ("reasoning", "reasoning_content", "refusal", "tool_calls", "function_call", "arguments", "summary")
 
 
 class Source(NamedTuple):
@@ -83,6 +86,18 @@ class RawChoice:
     def aborted(self) -> bool:
         """True if the engine says that it gave the call up."""
         return self.finish_reason == "abort"
+
+    @property
+    def silent(self) -> bool:
+        """True if the model said nothing: then there may be no tokens."""
+        return not any(map(_speaks, self.output_items))
+
+
+def _speaks(item: dict[str, Any]) -> bool:
+    content = item.get("content")
+    if isinstance(content, list):  # of blocks: those of empty texts say nothing
+        content = [block for block in content if not isinstance(block, dict) or block.get("text") != ""]
+    return bool(content) or any(item.get(name) for name in _WORDS)
 
 
 def said(*places: tuple[str, str, Any]) -> list[Source]:

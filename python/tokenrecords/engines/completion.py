@@ -13,10 +13,12 @@ from tokenrecords.engines.native import on_item
 from tokenrecords.engines.openai import on_logprobs
 from tokenrecords.engines.provenance import kept
 from tokenrecords.engines.sglang import meta_counts, on_meta_info, on_sglext
-from tokenrecords.engines.together import on_echo
+from tokenrecords.engines.together import on_echo, on_stream
 from tokenrecords.engines.vllm import on_choice, on_payload
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tokenrecords.engines.payload import Body, Payload
 
 
@@ -24,16 +26,26 @@ def read_choices(payload: Payload) -> list[RawChoice]:
     """The choices of a chat or text completion."""
     if len(payload.choices) > 1:
         refuse_unassigned(payload.body)
+    ranks = _ranks(payload.choices or [{}])
     # Without any choice the payload may still carry ids (of the prompt): then its choice was lost.
     pairs = zip(payload.choices or [{}], payload.messages or [{}], strict=True)
-    return [_read_choice(payload, place, choice, message) for place, (choice, message) in enumerate(pairs)]
+    return [_read_choice(payload, rank, choice, message) for rank, (choice, message) in zip(ranks, pairs, strict=True)]
 
 
-def _read_choice(payload: Payload, place: int, choice: Body, message: Body) -> RawChoice:
+def _ranks(choices: Sequence[Body]) -> Sequence[int]:
+    """The place of each choice in the order of their numbers, in which lists beside the choices are."""
+    numbers = [number for number in (choice.get("index") for choice in choices) if isinstance(number, int)]
+    if len(numbers) < len(choices):
+        return range(len(choices))
+    rank = {number: place for place, number in enumerate(sorted(numbers))}
+    return [rank[number] for number in numbers]
+
+
+def _read_choice(payload: Payload, rank: int, choice: Body, message: Body) -> RawChoice:
     items = text_items(choice.get("text")) if choice.get("message") is None else message_items(message)
     return RawChoice(
         index=choice.get("index"),
-        sources=without_postprocessed(_sources(payload, place, choice, message)),
+        sources=without_postprocessed(_sources(payload, rank, choice, message)),
         output_items=items,
         token_item_index=0 if items else None,
         finish_reason=finish_reason(choice.get("finish_reason")),
@@ -41,19 +53,19 @@ def _read_choice(payload: Payload, place: int, choice: Body, message: Body) -> R
     )
 
 
-def _sources(payload: Payload, place: int, choice: Body, message: Body) -> list[Source]:
+def _sources(payload: Payload, rank: int, choice: Body, message: Body) -> list[Source]:
     """The best place first: what a trainer put on the message, what the engine reported, what its server wrote."""
     body = payload.body
     return [
-        *below("message", [*on_item(message), *on_output(message), *kept("", message)]),
+        *below("message", [*on_item(message), *on_output(message), *on_stream(message), *kept("", message)]),
         *on_nvext(choice),
         *on_nvext(body),
-        *on_payload(body),
+        *on_payload(body, rank, len(payload.choices)),
         *on_choice(choice),
         *on_output(choice),
         *on_meta_info(choice),
         *on_sglext(choice),
-        *on_sglext(body, place, len(payload.choices)),
+        *on_sglext(body, rank, len(payload.choices)),
         *on_swept(choice),
         *on_swept(message),
         *on_logprobs(choice),

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.joining import Growing, append, closed, set_once
+from tokenrecords.engines.joining import Growing, append, closed, set_once, unpacked
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
-from tokenrecords.engines.payload import count, mapping
+from tokenrecords.engines.payload import choices_of, count, listed, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
 from tokenrecords.tokens.arrays import shown
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
@@ -58,7 +58,7 @@ class Completion:
             if own and held and own != held:
                 raise ValueError(f"chunk {k}: {name} {own!r} of another response than {held!r}")
         _merge(self._head, {key: value for key, value in chunk.items() if key != "choices"}, k)
-        for choice in map(mapping, _listed(chunk.get("choices"))):
+        for choice in map(mapping, choices_of(chunk)):
             index = choice.get("index")
             if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
                 raise ValueError(f"chunk {k}: choice index must be an integer, got {index!r}")
@@ -85,9 +85,10 @@ class Completion:
 
     def _kind(self, choices: Collection[_Choice]) -> str | None:
         """The `object` of the payload; vLLM's generate has none."""
-        if any(choice.is_text for choice in choices) or self._head.get("object") == "text_completion":
+        is_chat = any(choice.is_chat for choice in choices)
+        if self._head.get("object") == "text_completion" or (not is_chat and any(choice.is_text for choice in choices)):
             return "text_completion"
-        if "object" in self._head or not choices or any(choice.is_chat for choice in choices):
+        if is_chat or "object" in self._head or not choices:
             return "chat.completion"
         return None
 
@@ -134,10 +135,6 @@ class _Choice:
         return {**merged, "message": {"role": "assistant", "content": None, **message}}
 
 
-def _listed(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
 def _part(k: int, choice: Mapping[str, Any]) -> _Part:
     delta, logprobs = mapping(choice.get("delta")), mapping(choice.get("logprobs"))
     swept = [mapping(holder.get("provider_specific_fields")) for holder in (choice, delta)]
@@ -147,6 +144,7 @@ def _part(k: int, choice: Mapping[str, Any]) -> _Part:
     ids = _first_of(*((holder, _IDS) for holder in (choice, *swept, delta)), (logprobs, ("token_ids",)))
     scored = _first_of((logprobs, ("token_logprobs",)), (choice, _SCORES), (delta, _SCORES))
     numbered = isinstance(entries, list) and any(_has_id(mapping(entry)) for entry in entries)
+    ids, scored = unpacked(GENERATION, ids, k), unpacked(LOG_PROBS, scored, k)
     return _Part(
         chunk=k,
         says=any(texts) or delta.get("function_call") is not None,
@@ -179,7 +177,7 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any], k: int, once: frozen
             _MERGED[key](into[key], value, k)
         elif key == "tool_calls":
             into[key] = into[key] if isinstance(into.get(key), ToolCalls) else ToolCalls()
-            into[key].add(k, _listed(value))
+            into[key].add(k, listed(value))
         elif key not in _FIRST or not into.get(key):
             into[key] = value
 
@@ -187,6 +185,8 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any], k: int, once: frozen
 def _merge_logprobs(into: dict[str, Any], logprobs: Any, k: int) -> None:
     if isinstance(logprobs, list):
         logprobs = {"content": logprobs}
+    elif isinstance(logprobs, int | float):
+        logprobs = {"token_logprobs": [logprobs]}  # Together: that of the chunk's token
     lists = mapping(logprobs)
     # All entries in one list, in the order in which they were generated: parts may take turns.
     entries = entries_of(lists)

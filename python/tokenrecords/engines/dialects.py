@@ -15,6 +15,7 @@ from tokenrecords.engines import (
     lmdeploy,
     native,
     openai,
+    responses,
     sglang,
     tgi,
     tinker,
@@ -23,6 +24,7 @@ from tokenrecords.engines import (
     vllm,
     vllm_engine,
 )
+from tokenrecords.engines.body import BODY, parsed
 from tokenrecords.engines.payload import Payload, unwrap
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ UNKNOWN: Final = Dialect("unknown", lambda _: True, lambda _: [])
 
 # Token fields in their final form say most; then what only one engine writes; then the shape.
 DIALECTS: Final = (
-    Dialect("responses", native.is_responses, native.read_items, counts_in_usage=False),
+    Dialect("responses", responses.is_responses, responses.read_items, counts_in_usage=False),
     Dialect("chat", native.is_chat_with_tokens, completion.read_choices),
     Dialect("lmdeploy-messages", lmdeploy.is_lmdeploy_messages, lmdeploy.read_messages, counts_in_usage=False),
     Dialect("messages", native.is_messages, native.read_body, counts_in_usage=False),
@@ -96,10 +98,11 @@ def detect_dialect(payload: Any) -> str:
     """The name of the dialect that a served response is written in, of those in docs/dialects.md, or `unknown`.
 
     Args:
-        payload: One response as a mapping, a pydantic model or an engine's own object; for an engine that batches
-            (`sglang-generate`, `tgi`, `vllm-engine`, ...) also a list of them.
+        payload: One response as a mapping, a pydantic model, an engine's own object or the bytes of its JSON body; for
+            an engine that batches (`sglang-generate`, `tgi`, `vllm-engine`, ...) also a list of them.
 
     Raises:
+        ValueError: The bytes are not JSON.
         TypeError: Anything but these, or `choices` that are not a list.
 
     >>> detect_dialect({"object": "chat.completion", "prompt_token_ids": [1], "choices": [{"message": {}}]})
@@ -109,7 +112,7 @@ def detect_dialect(payload: Any) -> str:
     >>> detect_dialect({"error": "overloaded"})
     'unknown'
     """
-    return dialect_of(unwrap(payload)).name
+    return dialect_of(unwrap(parsed(payload) if isinstance(payload, BODY) else payload)).name
 
 
 def dialect_of(sent: Payload | list[Payload]) -> Dialect:

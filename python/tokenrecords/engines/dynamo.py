@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tokenrecords.engines.choice import ResponseFault, Source, said
 from tokenrecords.engines.payload import Body, Payload, count, mapping
-from tokenrecords.engines.provenance import PER_TOKEN
+from tokenrecords.engines.provenance import PER_TOKEN, kept
 from tokenrecords.engines.sglang import EXTENSIONS
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
@@ -23,7 +23,7 @@ def on_nvext(holder: Body) -> list[Source]:
     if not nvext:
         return []
     engine = mapping(nvext.get("engine_data"))
-    return said(
+    sources = said(
         (PROMPT, "nvext.engine_data.prompt_token_ids", engine.get("prompt_token_ids")),
         (GENERATION, "nvext.engine_data.completion_token_ids", engine.get("completion_token_ids")),
         (GENERATION, "nvext.completion_token_ids", nvext.get("completion_token_ids")),
@@ -31,6 +31,7 @@ def on_nvext(holder: Body) -> list[Source]:
         (ROUTED_EXPERTS, "nvext.engine_data.routed_experts", engine.get("routed_experts")),
         (ROUTED_EXPERTS, "nvext.routed_experts", nvext.get("routed_experts")),
     )
+    return [*sources, *kept("nvext.", nvext), *kept("nvext.engine_data.", engine)]
 
 
 def without_postprocessed(sources: list[Source]) -> list[Source]:

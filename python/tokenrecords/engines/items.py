@@ -15,7 +15,7 @@ _PRIVATE_FIELDS: Final = frozenset(
         *TOKEN_FIELDS,
         *PER_TOKEN,
         LOSS_MASK,
-        *("token_ids", "completion_token_ids", "output_ids", "gen_tokens"),
+        *("token_ids", "completion_token_ids", "token_id", "output_ids", "gen_tokens"),
         *("logprobs", "prompt_logprobs", "top_logprobs", "token_logprobs", "completion_logprobs"),
         *("output_token_logprobs", "input_token_logprobs"),
         *("meta_info", "nvext", "engine_data", "sglext", "sgl_ext"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,7 +10,9 @@ from tokenrecords.engines.payload import count
 from tokenrecords.tokens import arrays
 from tokenrecords.tokens.arrays import Fault, join_arrays, same
 from tokenrecords.tokens.envelopes import opened
-from tokenrecords.tokens.names import ARRAY_FIELDS
+from tokenrecords.tokens.names import ARRAY_FIELDS, GENERATION
+
+_IDS: Final = frozenset({"token_ids", "output_ids", "gen_tokens"})  # of generated tokens
 
 
 class Unfinished:
@@ -35,17 +37,18 @@ def append(into: dict[str, Any], key: str, value: Any, k: int) -> None:
     Raises:
         ValueError: It is something else.
     """
-    value = _opened(key, value, k)
+    value = unpacked(key, value, k)
     if not isinstance(value, str) and count(value) is None:
         raise ValueError(f"chunk {k}: {key} is neither text nor a list: {arrays.shown(value)}")
     into[key] = into[key] if isinstance(into.get(key), Joined) else Joined()
     into[key].append(value)
 
 
-def _opened(key: str, value: Any, k: int) -> Any:
+def unpacked(key: str, value: Any, k: int) -> Any:
     """What an envelope holds: texts of envelopes can't be joined."""
+    name = GENERATION if key in _IDS else key
     try:
-        return opened(key, value) if key in ARRAY_FIELDS else value
+        return opened(name, value) if name in ARRAY_FIELDS else value
     except Fault as fault:
         raise ValueError(f"chunk {k}: {fault.of(key)}") from None
 
@@ -114,6 +117,7 @@ class Growing(Unfinished):
         Raises:
             ValueError: It is neither.
         """
+        value = unpacked(self._name, value, k)
         length = count(value)
         if length is None:
             raise ValueError(f"chunk {k}: {self._name} is not a list: {arrays.shown(value)}")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from tokenrecords.engines.choice import RawChoice, ResponseFault, Source
+from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, public_items, text_items
 from tokenrecords.engines.payload import Body, Payload, mapping
 from tokenrecords.engines.provenance import kept
-from tokenrecords.engines.raw_messages import has_raw_messages, on_raw_messages
 from tokenrecords.engines.token_fields import carries, is_messages_body, response_to_output_items
-from tokenrecords.tokens.names import LOG_PROBS, LOSS_MASK, TOKEN_FIELDS
+from tokenrecords.tokens.names import LOSS_MASK, TOKEN_FIELDS
 
 _FIELDS = (*TOKEN_FIELDS, LOSS_MASK)
+_MASKS = ("env_mask", "tool_mask", "loss_mask", "response_mask")  # the loss mask, as rows of trainers call it
 _OTHER_SHAPES = ("choices", "output", "outputs", "sequences")
-
-
-def is_responses(payload: Payload) -> bool:
-    """True for an OpenAI Responses body."""
-    if any(carries(mapping(item)) for item in payload.items) or has_raw_messages(payload.body):
-        return True
-    return (payload.body.get("object") == "response" or bool(payload.items)) and not payload.choices
 
 
 def is_messages(payload: Payload) -> bool:
@@ -39,15 +32,6 @@ def is_flat(payload: Payload) -> bool:
 def on_item(holder: Body) -> list[Source]:
     """The token fields of a record and its loss mask, on the message or the item itself."""
     return [Source(name, name, holder[name]) for name in _FIELDS if holder.get(name) is not None]
-
-
-def read_items(payload: Payload) -> list[RawChoice]:
-    """`responses`: the token fields on one output item, or raw messages with their tokens."""
-    [choice] = read_body(payload)
-    choice.sources += on_raw_messages(payload, scored=bool(choice.of(LOG_PROBS)))
-    if choice.token_item_index is None and choice.output_items and choice.carries_ids:
-        choice.token_item_index = len(choice.output_items) - 1
-    return [choice]
 
 
 def read_body(payload: Payload) -> list[RawChoice]:
@@ -80,7 +64,7 @@ def read_flat(payload: Payload) -> list[RawChoice]:
     return [
         RawChoice(
             index=None,
-            sources=on_item(body),
+            sources=[*on_item(body), *said(*((LOSS_MASK, name, body.get(name)) for name in _MASKS))],
             output_items=items,
             token_item_index=0 if items else None,
             finish_reason=finish_reason(body.get("finish_reason")),

@@ -9,6 +9,7 @@ from tokenrecords._core import IdWords
 from tokenrecords.engines.body import Entries
 from tokenrecords.engines.choice import Source, said
 from tokenrecords.engines.payload import LISTS, Body, Payload, column, count, ends, mapping
+from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # The parts of a message whose tokens have entries, in the order in which a model generates them.
 ENTRY_LISTS: Final = ("reasoning_content", "reasoning", "content", "refusal")
+_SAME_PART: Final = ("reasoning_content", "reasoning")  # two names of one: a server may send both
 _ENTRY_IDS: Final = ("token_id", "id")
 _ID_WORD: Final = "token_id:"
 _LONGEST: Final = 4300  # digits that Python makes a number of
@@ -63,6 +65,10 @@ def on_logprobs(choice: Body) -> list[Source]:
 def entries_of(logprobs: Body) -> Any:
     """The entries of all parts of a message, in the order in which they are generated; one part as the same list."""
     parts = [logprobs[name] for name in ENTRY_LISTS if logprobs.get(name) is not None]
+    if all(logprobs.get(name) for name in _SAME_PART):
+        if not same(*(logprobs[name] for name in _SAME_PART)):
+            return None
+        parts = parts[1:]
     if len(parts) < 2:
         return parts[0] if parts else None
     return [entry for part in parts for entry in part] if all(isinstance(part, list) for part in parts) else None

@@ -116,7 +116,7 @@ def count(value: Any) -> int | None:
 
 
 def column(entries: Any, key: str | int) -> Any:
-    """One value of each entry of a list: None where an entry lacks it; None for all where there is no list.
+    """One value of each entry of a list, None where an entry lacks it; what is not a list as it is.
 
     Raises:
         LookupError: `Entries` do not hold it.
@@ -124,7 +124,7 @@ def column(entries: Any, key: str | int) -> Any:
     if isinstance(entries, Entries):
         return entries.column(key)
     if not isinstance(entries, list | tuple):
-        return None
+        return entries
     try:
         return [entry[key] for entry in entries]
     except (IndexError, KeyError, TypeError):
@@ -145,7 +145,7 @@ def ends(values: Any) -> Iterable[Any]:
 
 
 def is_row(value: Any) -> bool:
-    """True for what may be the ids of one prompt or choice: a list, an array or an envelope."""
+    """True for a sequence, and for an envelope of one."""
     return count(value) is not None or is_envelope(value)
 
 

@@ -13,10 +13,19 @@ if TYPE_CHECKING:
 _OF_THE_CALL: Final = "weight_version"  # which weights sampled it
 PER_TOKEN: Final = frozenset({"sampling_mask", "indexer_topk"})  # of one choice alone
 _NEMO_GYM: Final = "ng_"
+_BELOW: Final = ("metadata", "meta_info")  # objects of their holder that say it as well
 
 
 def kept(prefix: str, holder: Body) -> list[Source]:
-    """What a choice, its message, its `meta_info` or an item says."""
+    """What a choice, its message, an extension or an item says, on itself, in its `metadata` and its `meta_info`."""
+    found = _named(prefix, holder)
+    for name in _BELOW:
+        if holder.get(name) is not None:
+            found += _named(f"{prefix}{name}.", mapping(holder[name]))
+    return found
+
+
+def _named(prefix: str, holder: Body) -> list[Source]:
     return [
         Source(name, f"{prefix}{name}", value)
         for name, value in holder.items()
@@ -26,10 +35,7 @@ def kept(prefix: str, holder: Body) -> list[Source]:
 
 
 def kept_on_payload(body: Body, choices: int) -> list[Source]:
-    """What a payload of so many choices says of each, on itself, in its `metadata` and its `meta_info`."""
+    """What a payload of so many choices says of each."""
     found = kept("", body)
-    for name in ("metadata", "meta_info"):
-        if body.get(name) is not None:
-            found += kept(f"{name}.", mapping(body[name]))
     # What is said of each token belongs to one choice, and nothing says to which.
     return found if choices == 1 else [source for source in found if source.field not in PER_TOKEN]

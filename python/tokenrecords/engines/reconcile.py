@@ -82,8 +82,8 @@ def by_index(raws: list[RawChoice]) -> list[RawChoice]:
             raise ResponseFault("index is missing", place)
         if not isinstance(raw.index, int) or isinstance(raw.index, bool) or raw.index < 0:
             raise ResponseFault(f"index is {raw.index!r}: it must be a non-negative integer", place)
-    [(index, times)] = Counter(raw.index for raw in raws).most_common(1)
-    if times > 1:
+    if len({raw.index for raw in raws}) < len(raws):
+        [(index, _)] = Counter(raw.index for raw in raws).most_common(1)
         raise ResponseFault(f"duplicate choice index {index}", index)
     return sorted(raws, key=lambda raw: int(raw.index))
 
@@ -95,7 +95,8 @@ def settle(raw: RawChoice) -> ServedChoice:
         ResponseFault: A field is missing, holds what it can't, or is said twice in two ways.
     """
     generations, log_probs = (_places(raw, name) for name in (GENERATION, LOG_PROBS))
-    if raw.aborted and not any(len(value) for _, value, _ in (*generations, *log_probs)):
+    nothing = not any(len(value) for _, value, _ in (*generations, *log_probs))
+    if raw.aborted and nothing and (generations or raw.silent):
         # The engine gave the call up before the first token: nothing is missing.
         generations, log_probs = generations or [("", [], False)], log_probs or [("", [], False)]
     for name, places in ((GENERATION, generations), (LOG_PROBS, log_probs)):
@@ -175,8 +176,10 @@ def _places(raw: RawChoice, name: str) -> list[Place]:
 
 def _sequence(raw: RawChoice, name: str, place: str, value: Any) -> Any:
     """A list as it is, a tensor as the zero-copy array over it, an array of objects as a list."""
+    if name == PROMPT and isinstance(value, list | tuple):
+        value = first_row(value)  # one prompt in a list of prompts is that prompt
     if isinstance(value, list | tuple):
-        return first_row(value) if name == PROMPT else value  # one prompt in a list of prompts is that prompt
+        return value
     if type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "iuf":
         return value
     try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokenrecords.engines.body import BODY, Spliced, parsed, spliced
+from tokenrecords.engines.body import BODY, Spliced, natively, parsed
 from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
-from tokenrecords.engines.payload import Payload, is_row, mapping, unwrap
+from tokenrecords.engines.payload import Payload, mapping, unwrap
+from tokenrecords.engines.prompts import prompt_of
 from tokenrecords.engines.provenance import kept_on_payload
 from tokenrecords.engines.reconcile import ServedChoice, by_index, check_counts, check_usage, settle
 from tokenrecords.engines.unread import unread_ids
@@ -78,12 +79,9 @@ def read_payload(
     """
     if isinstance(payload, BODY):
         body = bytes(payload)
-        native = spliced(body)
-        if native is not None:
-            try:
-                return _read_spliced(native, dialect, check=check, prompts=prompts)
-            except Exception:  # noqa: BLE001, S110 - whatever it is, the parsed payload says it
-                pass
+        found = natively(body, lambda native: _read_spliced(native, dialect, check=check, prompts=prompts))
+        if found is not None:
+            return found
         payload = parsed(body)
     if isinstance(payload, Spliced):
         return _read_spliced(payload, dialect, check=check, prompts=prompts)
@@ -124,7 +122,7 @@ def _read(
         raise ResponseFault(f"a list of {len(sent)} payloads: read each one by itself")
     raws = _gathered(parts, dialect)
     # An aborted call may have nothing but the prompt that was sent.
-    if not any(raw.carries_ids or (raw.aborted and prompts is not None) for raw in raws):
+    if not any(raw.carries_ids or (raw.aborted and raw.silent and prompts is not None) for raw in raws):
         _refuse_unread(sent, raws)
         return [], raws
     raws = by_index(raws)
@@ -160,13 +158,9 @@ def _gathered(parts: list[Payload], dialect: Dialect) -> list[RawChoice]:
 
 def _add_prompts(raws: list[RawChoice], prompts: Any) -> None:
     """Add what the caller sent to what the engine says of the prompt."""
-    several = isinstance(prompts, list | tuple) and len(prompts) > 0 and all(map(is_row, prompts))
-    rows = prompts if several or getattr(prompts, "ndim", 1) == 2 else [prompts]
-    n, rest = divmod(len(raws), len(rows)) if len(rows) else (0, 1)
-    if rest or not n:
-        raise ResponseFault(f"{len(raws)} choices for {len(rows)} prompt_token_ids of the caller")
-    for place, raw in enumerate(raws):
-        raw.sources.append(Source(PROMPT, "the caller's prompt_token_ids", rows[place // n]))
+    for rank, raw in enumerate(raws):
+        prompt = prompt_of(prompts, rank, len(raws), "prompt_token_ids of the caller")
+        raw.sources.append(Source(PROMPT, "the caller's prompt_token_ids", prompt))
 
 
 def _refuse_unread(sent: Payload | list[Payload], raws: list[RawChoice], missing: MissingField | None = None) -> None:

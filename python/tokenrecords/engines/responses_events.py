@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords.engines.joining import append, closed, set_once
-from tokenrecords.engines.payload import listed, mapping, plain
+from tokenrecords.engines.payload import count, listed, mapping, plain
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
@@ -16,6 +16,7 @@ PREFIX: Final = "response."
 _FINAL: Final = frozenset({"response.completed", "response.incomplete", "response.cancelled"})
 _LISTS: Final = frozenset({"token_ids", "output_ids", "output_token_logprobs", GENERATION, LOG_PROBS, LOSS_MASK})
 _ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS})
+_OF_EVENTS: Final = frozenset({"logprobs"})  # a list of a part of the item
 # Kinds of parts: where the item has them, the number of a part in an event, its type, the name of its text.
 _PARTS: Final = {
     "output_text": ("content", "content_index", "output_text", "text"),
@@ -53,7 +54,7 @@ class Response:
         if self._check_ids and own and held and own != held:
             raise ValueError(f"chunk {k}: id {own!r} of another response than {held!r}")
         if response:
-            self._head |= response
+            self._head |= {**_lists(event), **response}
             if kind in _FINAL:
                 self._final = response
         elif "output_index" in event:
@@ -97,10 +98,10 @@ class _Item:
             self._item.setdefault("type", type_)
             append(self._item, text, event.get("delta") or "", k)
         for key, value in event.items():
-            if key in _LISTS and value is not None:
-                append(self._item, key, value, k)
-            elif key in _ONCE and value is not None:
+            if key in _ONCE and value is not None:
                 set_once(self._item, key, value, k)
+        for key, value in _lists(event).items():
+            append(self._item, key, value, k)
 
     def item(self) -> dict[str, Any]:
         """The item: as its last event has it, or else of its parts."""
@@ -111,6 +112,12 @@ class _Item:
             if parts:
                 item[place] = [closed(parts[number]) for number in sorted(parts, key=_place)]
         return {"role": "assistant", **item} if item.get("type") == "message" else item
+
+
+def _lists(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event brings in pieces: the tokens that are read, and lists that no event of the API has."""
+    held = {key: value for key, value in event.items() if value is not None and key not in _OF_EVENTS | _ONCE}
+    return {key: value for key, value in held.items() if key in _LISTS or count(value) is not None}
 
 
 def _place(index: Any) -> int:

@@ -8,6 +8,7 @@ from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
 from tokenrecords.engines.openai import is_chat, numbers_entries
 from tokenrecords.engines.payload import Body, Payload, column, first_row, is_row, listed, mapping
+from tokenrecords.engines.prompts import prompt_of
 from tokenrecords.engines.provenance import kept
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT, ROUTED_EXPERTS
 
@@ -66,12 +67,12 @@ def _whole_prompt(meta: Body) -> Any:
     return column(entries, 1)
 
 
-def on_sglext(holder: Body, place: int = 0, choices: int = 1) -> list[Source]:
+def on_sglext(holder: Body, rank: int = 0, choices: int = 1) -> list[Source]:
     """Requests `return_input_ids`, `return_output_ids`, `return_routed_experts`, on the choice or the payload.
 
     Args:
         holder: A choice, or the payload.
-        place: Which of the payload's choices is read.
+        rank: Which of the payload's choices is read, in the order of their numbers.
         choices: How many there are: the payload has a list of generated ids for each.
     """
     sources = []
@@ -79,23 +80,27 @@ def on_sglext(holder: Body, place: int = 0, choices: int = 1) -> list[Source]:
         extension = mapping(holder[name]) if name in holder else None
         if extension:
             sources += said(
-                (PROMPT, f"{name}.input_ids", first_row(extension.get("input_ids"))),
-                (GENERATION, f"{name}.output_ids", _output_ids(name, extension.get("output_ids"), place, choices)),
+                (
+                    PROMPT,
+                    f"{name}.input_ids",
+                    prompt_of(extension.get("input_ids"), rank, choices, f"{name}.input_ids"),
+                ),
+                (GENERATION, f"{name}.output_ids", _output_ids(name, extension.get("output_ids"), rank, choices)),
                 (ROUTED_EXPERTS, f"{name}.routed_experts", extension.get("routed_experts")),
             )
             sources += kept(f"{name}.", extension)
     return sources
 
 
-def _output_ids(name: str, rows: Any, place: int, choices: int) -> Any:
+def _output_ids(name: str, rows: Any, rank: int, choices: int) -> Any:
     if rows is None or choices == 1:
         return first_row(rows)
     found = len(rows) if isinstance(rows, list | tuple) or getattr(rows, "ndim", 0) == 2 else None
     if found != choices:
         raise ResponseFault(f"{found} lists of {name}.output_ids for {choices} choices")
-    row = rows[place]
+    row = rows[rank]
     if row is not None and not is_row(row):
-        raise ResponseFault(f"{name}.output_ids[{place}] is {type(row).__name__}: a list for each choice is needed")
+        raise ResponseFault(f"{name}.output_ids[{rank}] is {type(row).__name__}: a list for each choice is needed")
     return row
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from tokenrecords.engines.payload import plain
 
-_DONE: Final = object()
-_SKIPPED: Final = ("event", "id", "retry")
+_SKIPPED: Final = ("id", "retry")
 
 
 def parsed(chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
@@ -19,16 +18,23 @@ def parsed(chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         ValueError: A line is neither SSE nor JSON.
         TypeError: A chunk is of another type.
     """
+    failed = False  # the event that a line belongs to is an error
     for item in [chunks] if isinstance(chunks, str | bytes | bytearray | Mapping) else chunks:
         if isinstance(item, str | bytes | bytearray):
             text = item if isinstance(item, str) else bytes(item).decode()
             # Not splitlines: JSON may hold U+2028 and its like unescaped, and SSE knows CR and LF alone.
             for line in text.replace("\r", "\n").split("\n"):
-                chunk = _from_line(line)
-                if chunk is _DONE:
+                name, data = _field(line)
+                if name == "event":
+                    failed = data == "error"
+                elif name == "error" or (failed and data):  # a comment of such an event says it as well
+                    yield {"error": _words(data)}
+                elif name == "data" and data == "[DONE]":
                     return
-                if chunk is not None:
-                    yield chunk
+                elif name == "data":
+                    yield _chunk(data, line)
+                elif name and name not in _SKIPPED:
+                    raise ValueError(f"not a line of an SSE stream: {line[:80]!r}")
         else:
             chunk = plain(item)
             if not isinstance(chunk, Mapping):
@@ -36,16 +42,25 @@ def parsed(chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
             yield chunk
 
 
-def _from_line(line: str) -> Any:
-    name, colon, data = line.strip().partition(":")
-    if name.startswith("{"):
-        data = line
-    elif not name or (colon and name in _SKIPPED):
-        return None
-    elif name != "data":
-        raise ValueError(f"not a line of an SSE stream: {line[:80]!r}")
-    if data.strip() == "[DONE]":
-        return _DONE
+def _field(line: str) -> tuple[str, str]:
+    """The name and the value of a line's field; a line of JSON alone is data, a comment has no name."""
+    line = line.removeprefix("\ufeff").strip()
+    if line.startswith("{"):
+        return "data", line
+    name, colon, data = line.partition(":")
+    return name, data.strip() if colon else ""
+
+
+def _words(data: str) -> Any:
+    """What an error says: an object, or a text."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    return said.get("error", said) if isinstance(said, dict) else said
+
+
+def _chunk(data: str, line: str) -> dict[str, Any]:
     try:
         chunk = json.loads(data)
     except (ValueError, RecursionError) as error:

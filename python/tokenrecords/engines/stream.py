@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tokenrecords.engines import anthropic_events, responses_events
 from tokenrecords.engines.anthropic_events import Messages
@@ -14,6 +14,12 @@ from tokenrecords.engines.responses_events import Response
 from tokenrecords.engines.sglang_chunks import Generate
 from tokenrecords.engines.sse import parsed
 from tokenrecords.engines.tgi_chunks import Tokens
+
+# What comes in between to keep a connection open.
+_SIGNS_OF_LIFE: Final = ("ping", "keepalive")
+# Where an error that does not call itself one has its words, and what a response has in their place.
+_WORDS: Final = ("message", "detail", "errors")
+_PARTS: Final = frozenset({"choices", "usage", "output", "content", "text", "token", "output_ids", "meta_info"})
 
 
 class _Stream(Protocol):
@@ -60,7 +66,11 @@ def merge_stream(chunks: Iterable[Any], *, dialect: str | None = None, check_ids
     """
     stream: _Stream | None = None
     for k, chunk in enumerate(parsed(chunks)):
-        _refuse_error(k, chunk)
+        error = server_error(chunk)
+        if error is not None:
+            raise ValueError(f"chunk {k}: the server sent an error: {error}")
+        if chunk.get("type") in _SIGNS_OF_LIFE and "choices" not in chunk:
+            continue
         if stream is None:
             stream = _kind(chunk)(dialect, check_ids=check_ids)
         stream.add(k, chunk)
@@ -71,12 +81,8 @@ def merge_stream(chunks: Iterable[Any], *, dialect: str | None = None, check_ids
 
 def _kind(chunk: Mapping[str, Any]) -> type[_Stream]:
     """What the first chunk of a stream says of the others."""
-    kind = chunk.get("type")
-    if isinstance(kind, str):
-        if kind.startswith(responses_events.PREFIX):
-            return Response
-        if kind in anthropic_events.EVENTS:
-            return Messages
+    if _is_event(chunk):
+        return Response if str(chunk["type"]).startswith(responses_events.PREFIX) else Messages
     if "choices" in chunk:
         return Completion
     if "token" in chunk:
@@ -86,13 +92,27 @@ def _kind(chunk: Mapping[str, Any]) -> type[_Stream]:
     return Pieces if "content" in chunk and "stop" in chunk else Completion
 
 
-def _refuse_error(k: int, chunk: Mapping[str, Any]) -> None:
-    error = chunk.get("error")
-    if error is None and "error" not in (chunk.get("object"), chunk.get("type")):
-        return
-    # The server's own words: in the error, or beside it.
-    said = mapping(error).get("message") or (error if error is not None else chunk.get("message"))
-    raise ValueError(f"chunk {k}: the server sent an error: {said or dict(chunk)}")
+def server_error(chunk: Mapping[str, Any]) -> str | None:
+    """What a server says went wrong, in its own words, of a chunk or a whole body; None where it says nothing of it."""
+    of_choices = (mapping(choice).get("error") for choice in listed(chunk.get("choices")))
+    error = next((said for said in (chunk.get("error"), *of_choices) if said is not None), None)
+    if error is None and not _is_error(chunk):
+        return None
+    # The words are in the error, or beside it.
+    said = mapping(error).get("message") or error or next(filter(None, map(chunk.get, _WORDS)), None)
+    return str(said or dict(chunk))
+
+
+def _is_error(chunk: Mapping[str, Any]) -> bool:
+    """True for an object that calls itself an error, and for words where a response has its parts."""
+    if "error" in (chunk.get("object"), chunk.get("type")):
+        return True
+    return _PARTS.isdisjoint(chunk) and not _is_event(chunk) and any(map(chunk.get, _WORDS))
+
+
+def _is_event(chunk: Mapping[str, Any]) -> bool:
+    kind = chunk.get("type")
+    return isinstance(kind, str) and (kind.startswith(responses_events.PREFIX) or kind in anthropic_events.EVENTS)
 
 
 def is_stream(payloads: Any) -> bool:
@@ -110,8 +130,7 @@ def _is_chunk(chunk: Any, *, again: bool) -> bool:
         return True
     if not isinstance(chunk, Mapping):
         return False
-    kind = chunk.get("type")
-    if isinstance(kind, str) and (kind.startswith(responses_events.PREFIX) or kind in anthropic_events.EVENTS):
+    if _is_event(chunk):
         return True
     if "choices" in chunk:
         return not any("message" in mapping(choice) for choice in listed(chunk["choices"]))

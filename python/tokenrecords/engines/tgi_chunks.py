@@ -30,6 +30,8 @@ class Tokens:
         """
         index = chunk.get("index")
         if isinstance(index, int):
+            if self._index is None and index > 1:
+                raise ValueError(f"chunk {k}: index {index} comes first: a chunk is missing")
             if self._index is not None and index != self._index + 1:
                 raise ValueError(f"chunk {k}: index {index} follows {self._index}: a chunk is missing")
             self._index = index

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tokenrecords.engines.choice import RawChoice, said
 from tokenrecords.engines.items import finish_reason
 from tokenrecords.engines.payload import Payload, listed, mapping
+from tokenrecords.engines.provenance import kept
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
 
 
@@ -19,12 +20,15 @@ def read_sequences(payload: Payload) -> list[RawChoice]:
     return [
         RawChoice(
             index=place,
-            sources=said(
-                (PROMPT, "prompt_token_ids", prompt),
-                (GENERATION, "tokens", sequence.get("tokens")),
-                (LOG_PROBS, "logprobs", sequence.get("logprobs")),
-                (LOSS_MASK, LOSS_MASK, sequence.get(LOSS_MASK)),
-            ),
+            sources=[
+                *said(
+                    (PROMPT, "prompt_token_ids", prompt),
+                    (GENERATION, "tokens", sequence.get("tokens")),
+                    (LOG_PROBS, "logprobs", sequence.get("logprobs")),
+                    (LOSS_MASK, LOSS_MASK, sequence.get(LOSS_MASK)),
+                ),
+                *kept("sequences[].", sequence),
+            ],
             finish_reason=finish_reason(sequence.get("stop_reason")),
         )
         for place, sequence in enumerate(map(mapping, listed(payload.body.get("sequences"))))

@@ -22,8 +22,9 @@ class _Call:
 class ToolCalls(Unfinished):
     """The calls in the order in which they began.
 
-    A piece belongs to the call of its id; where it has none, to the last call of its index; where it has neither, to
-    the call at its place among several of one chunk, or else to the last one.
+    A piece belongs to the call of its id; where it has none, to the last call of its index, unless that has arguments
+    and the piece names another function; where it has neither, to the call at its place among several of one chunk, or
+    else to the last one.
     """
 
     _calls: list[_Call] = field(default_factory=list)
@@ -52,7 +53,7 @@ class ToolCalls(Unfinished):
         if isinstance(id_, str) and id_ in self._by_id:
             return self._by_id[id_]
         call = self._by_index.get(index) if index is not None else self._at(place, piece)
-        if call is None or (id_ is not None and call.merged.get("id") is not None and _names(piece)):
+        if call is None or _begins_another(call, piece, id_):
             call = _Call(index)
             self._calls.append(call)
         if index is not None:
@@ -73,6 +74,15 @@ class ToolCalls(Unfinished):
         """The calls in order of index, those without one where they began."""
         order = sorted(enumerate(self._calls), key=lambda at: at[0] if at[1].index is None else at[1].index)
         return [closed(call.merged) for _, call in order]
+
+
+def _begins_another(call: _Call, piece: Mapping[str, Any], id_: Any) -> bool:
+    """True where a piece names a function under another id, or another function once the call has arguments."""
+    name = _names(piece)
+    if name is None or id_ is not None:
+        return name is not None and call.merged.get("id") is not None
+    function = mapping(call.merged.get("function"))
+    return any(function.get("arguments") or ()) and closed(function.get("name")) != name
 
 
 def _names(piece: Mapping[str, Any]) -> Any:

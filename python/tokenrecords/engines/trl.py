@@ -9,7 +9,7 @@ from tokenrecords.engines.choice import RawChoice, ResponseFault, said
 from tokenrecords.engines.payload import Body, Payload, count
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
 
-_LISTS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
+_MASKS = ("env_mask", "tool_mask")  # which tokens the model sampled, 1, and which a tool or the environment wrote, 0
 
 
 def is_trl(payload: Payload) -> bool:
@@ -20,30 +20,36 @@ def is_trl(payload: Payload) -> bool:
 def read_trl(payload: Payload) -> list[RawChoice]:
     """One choice a completion."""
     body = payload.body
-    prompts, completions, rows, masks = (_rows(body, name) for name in _LISTS)
-    if prompts is None and completions is None:
-        return []
-    if prompts is None or completions is None:
-        lone = said((PROMPT, "prompt_ids", _first(prompts)), (GENERATION, "completion_ids", _first(completions)))
-        return [RawChoice(index=0, sources=lone)]
-    n, rest = divmod(len(completions), len(prompts)) if len(prompts) else (0, len(completions))
-    if rest or (len(prompts) and not n):
-        raise ResponseFault(f"{len(completions)} completion_ids for {len(prompts)} prompt_ids")
-    for name, values in (("logprobs", rows), ("env_mask", masks)):
+    prompts, completions, rows = (_rows(body, name) for name in ("prompt_ids", "completion_ids", "logprobs"))
+    masks = {name: _rows(body, name) for name in _MASKS}
+    if completions is None:
+        return [] if prompts is None else [RawChoice(index=0, sources=said((PROMPT, "prompt_ids", _first(prompts))))]
+    n = _for_each(prompts, completions)
+    for name, values in {"logprobs": rows, **masks}.items():
         if values is not None and len(values) != len(completions):
             raise ResponseFault(f"{len(completions)} completion_ids and {len(values)} {name}")
     return [
         RawChoice(
             index=place,
             sources=said(
-                (PROMPT, "prompt_ids", prompts[place // n]),
+                (PROMPT, "prompt_ids", None if prompts is None else prompts[place // n]),
                 (GENERATION, "completion_ids", completion),
                 (LOG_PROBS, "logprobs", _log_probs(body, place)),
-                (LOSS_MASK, "env_mask", _mask(masks, place)),
+                *((LOSS_MASK, name, _mask(name, masks[name], place)) for name in _MASKS),
             ),
         )
         for place, completion in enumerate(completions)
     ]
+
+
+def _for_each(prompts: Any, completions: Any) -> int:
+    """How many completions there are for each prompt."""
+    if prompts is None:
+        return 1
+    n, rest = divmod(len(completions), len(prompts)) if len(prompts) else (0, len(completions))
+    if rest or (len(prompts) and not n):
+        raise ResponseFault(f"{len(completions)} completion_ids for {len(prompts)} prompt_ids")
+    return n
 
 
 def _rows(body: Body, name: str) -> Any:
@@ -62,12 +68,11 @@ def _at(row: Any, place: int) -> Any:
     return None if count(row) is None or place >= len(row) else row[place]
 
 
-def _mask(masks: Any, place: int) -> Any:
-    """Which tokens the model sampled, 1, and which a tool or the environment wrote, 0."""
+def _mask(name: str, masks: Any, place: int) -> Any:
     if masks is None:
         return None
     if masks[place] is None:
-        raise ResponseFault("env_mask is null: a mask of each completion is needed", place)
+        raise ResponseFault(f"{name} is null: a mask of each completion is needed", place)
     return masks[place]
 
 

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tokenrecords._core import array_over
 from tokenrecords.engines.openai import ids_from_words
-from tokenrecords.engines.payload import plain
+from tokenrecords.engines.payload import listed, mapping, plain
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.envelopes import is_envelope
 
 _SPEAKS_OF_TOKENS: Final = re.compile(r"(ids|tokens)$|token_?id")
 # Ids of other things, numbers of tokens, and tokens that a request names or that were only candidates.
 _OTHER: Final = re.compile(
-    r"(^|_)(session|request|file|vector_store|document|user|message|call|expert|lora|slot|type|position)_ids$"
-    r"|block|stop|(^|_)(bad|eos|bos|pad|special|suppress\w*|allow\w*|ban\w*|preserved|forced)_"
+    r"(^|_)(session|request|conversation|thread|trace|span|user|message|call|tool|batch|sample|group|task|job|row|item"
+    r"|file|vector_store|document|doc|source|citation|page|chunk|node|image|frame|audio|video|object|class|label"
+    r"|expert|layer|lora|adapter|slot|worker|rank|gpu|device|cache|type|position)_ids$"
+    r"|block|stop|(^|_)(bad|eos|bos|pad|special|suppress\w*|allow\w*|ban\w*|preserved|forced|cached)_"
     r"|^(num|n|max|min|total|top|topk|topn|candidate\w*)_|logprob"
 )
 # What the model said, what it was asked, and what was counted.
 _SAID: Final = frozenset(
     {
         *("content", "text", "generated_text", "reasoning", "reasoning_content", "reasoning_details", "refusal"),
-        *("tool_calls", "function_call", "arguments", "annotations", "audio", "summary", "code", "queries", "results"),
-        *("usage", "tools", "tool_choice", "logit_bias", "instructions", "error", "timings", "embedding"),
-        *("sampling_params", "generation_settings", "parameters", "request"),
+        *("tool_calls", "function_call", "arguments", "tool_results", "annotations", "audio", "summary", "document"),
+        *("tools", "tool_choice", "logit_bias", "instructions", "error", "timings", "embedding"),
+        *("sampling_params", "generation_settings", "parameters"),
         *("prompt_logprobs", "top_logprobs", "topk_prompt_logprobs", "completion_probabilities", "top_tokens"),
     }
 )
 # On an output item these are a tool's or the model's own as well.
-_SAID_BY_ITEMS: Final = _SAID | {"input", "output", "outputs", "action"}
+_SAID_BY_ITEMS: Final = _SAID | {"input", "output", "outputs", "action", "code", "queries", "results"}
+_ID_KEYS: Final = ("id", "token_id", "tokenId")
 _ITEMS: Final = ("input", "output")
 _DEEPEST: Final = 32
 
@@ -55,10 +58,9 @@ def _walk(value: Any, path: str, said: frozenset[str], depth: int) -> Iterator[t
             if not isinstance(key, str) or key in said or held is None:
                 continue
             where = f"{path}.{key}" if path else key
-            if _speaks_of_tokens(key) and _holds_ids(held):
-                yield where, held
-            elif key == "logprobs":
-                yield from _beside_entries(held, where)
+            found = _under(key, held, where)
+            if found is not None:
+                yield from found
             else:
                 yield from _walk(held, where, _SAID_BY_ITEMS if key in _ITEMS else said, depth + 1)
     elif isinstance(value, list | tuple):
@@ -68,10 +70,24 @@ def _walk(value: Any, path: str, said: frozenset[str], depth: int) -> Iterator[t
             yield from _walk(held, f"{path}[{place}]", said, depth + 1)
 
 
-def _beside_entries(logprobs: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The parallel lists of log-probs; what stands inside an entry are candidates."""
-    logprobs = plain(logprobs)
-    for key, held in logprobs.items() if isinstance(logprobs, Mapping) else ():
+def _under(key: str, held: Any, path: str) -> Iterable[tuple[str, Any]] | None:
+    """What a key itself says to be ids; None where its value is to be walked through."""
+    if key == "logprobs":
+        return _beside(held, path)
+    if key == "usage":  # how many there were, however often it was counted
+        return [(where, ids) for where, ids in _beside(held, path) if not where.endswith("tokens")]
+    if _speaks_of_tokens(key):
+        if _holds_ids(held):
+            return [(path, held)]
+        if _are_tokens(held):
+            return [(f"{path}[]", held)]
+    return None
+
+
+def _beside(holder: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The lists of an object itself: what stands inside an entry of log-probs are candidates."""
+    holder = plain(holder)
+    for key, held in holder.items() if isinstance(holder, Mapping) else ():
         if isinstance(key, str) and _speaks_of_tokens(key) and _holds_ids(held):
             yield f"{path}.{key}", held
 
@@ -89,6 +105,12 @@ def _holds_ids(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and (_are_ids(value) or any(_are_ids(row) for row in value))
     return _are_ids(value)
+
+
+def _are_tokens(value: Any) -> bool:
+    """True for a list of objects with an id each."""
+    tokens = [mapping(plain(token)) for token in listed(value)]
+    return bool(tokens) and any(_are_integers([token.get(key) for token in tokens]) for key in _ID_KEYS)
 
 
 def _are_ids(row: Any) -> bool:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from tokenrecords.engines.choice import Source, said
 from tokenrecords.engines.openai import on_logprobs
-from tokenrecords.engines.payload import first_row
+from tokenrecords.engines.prompts import prompt_of
 from tokenrecords.tokens.names import GENERATION, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
     from tokenrecords.engines.payload import Body, Payload
 
 
-def on_payload(body: Body) -> list[Source]:
-    """The prompt of all choices."""
-    return said((PROMPT, "prompt_token_ids", first_row(body.get("prompt_token_ids"))))
+def on_payload(body: Body, rank: int = 0, choices: int = 1) -> list[Source]:
+    """The prompt of all choices, or of several prompts that of one of so many choices."""
+    prompts = body.get("prompt_token_ids")
+    return said((PROMPT, "prompt_token_ids", prompt_of(prompts, rank, choices, "prompt_token_ids")))
 
 
 def on_choice(choice: Body) -> list[Source]:

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from tokenrecords.tokens.arrays import Fault, IdArray, LogProbArray, shown
 from tokenrecords.tokens.names import ID_FIELDS
 
+_KIND: Final = "ngtok"  # of any version: one that is not known is no list of ids either
 _HEAD: Final = "ngtok1:"
 _DTYPES: Final[dict[str, np.dtype[Any]]] = {"i32": np.dtype("<i4"), "f64": np.dtype("<f8")}
 
 
 def is_envelope(value: Any) -> bool:
     """True for a text that says it is an envelope, whole or broken."""
-    return isinstance(value, str) and value.startswith(_HEAD)
+    return isinstance(value, str) and value.startswith(_KIND)
 
 
 def opened(name: str, value: Any) -> Any:

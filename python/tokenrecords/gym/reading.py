@@ -1,0 +1,69 @@
+"""NeMo Gym's files of records, read by the scanner: methods that take the place of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tokenrecords.entry.model import TokenEntry
+
+Cursor = tuple[int, int]  # the file's inode, and the place behind the last line that was read
+
+
+def read_entries(store: Any, rollout_id: str) -> list[TokenEntry]:
+    """The records of a rollout, with lists: `TokenCaptureStore._read_entries_unlocked`."""
+    try:
+        with store.path_for(rollout_id).open("rb") as lines:
+            return [_with_lists(line) for line in lines if line.strip()]
+    except FileNotFoundError:
+        return []
+
+
+def fetch_new_entries(
+    store: Any, rollout_id: str, cursor: Cursor | None
+) -> tuple[list[tuple[TokenEntry, int]], Cursor | None]:
+    """The records behind the cursor, with arrays, each with its place: `FileLineageStore._fetch_new_entries`.
+
+    Raises:
+        CursorReset: The store's own exception; the file is not the one that was read before.
+    """
+    try:
+        lines = store._store.path_for(rollout_id).open("rb")  # noqa: SLF001 - stands in for a method of that class
+    except FileNotFoundError:
+        if cursor is not None:
+            raise store.CursorReset from None
+        return [], None
+    with lines:
+        found = os.fstat(lines.fileno())
+        inode, place = (found.st_ino, 0) if cursor is None else cursor
+        if inode != found.st_ino or not 0 <= place <= found.st_size:
+            raise store.CursorReset
+        lines.seek(place)
+        items = []
+        for line in lines:
+            if line.strip():
+                items.append((TokenEntry.from_json(line), place))
+            place += len(line)
+    return items, (inode, place)
+
+
+def load_entry(store: Any, rollout_id: str, place: int) -> TokenEntry:
+    """The record at a place of the file, with lists: `FileLineageStore._load_entry`."""
+    [entry] = load_entries(store, rollout_id, [place])
+    return entry
+
+
+def load_entries(store: Any, rollout_id: str, places: list[int]) -> list[TokenEntry]:
+    """The records at these places of the file, with lists: `FileLineageStore._load_entries`."""
+    return [_with_lists(line) for line in lines_at(store, rollout_id, places)]
+
+
+def lines_at(store: Any, rollout_id: str, places: list[int]) -> list[bytes]:
+    """The lines at these places of a rollout's file."""
+    with store._store.path_for(rollout_id).open("rb") as lines:  # noqa: SLF001 - as above
+        return [lines.readline() for place in places if lines.seek(place) == place]
+
+
+def _with_lists(line: bytes) -> TokenEntry:
+    """As NeMo Gym's own code, which adds and compares lists, needs them."""
+    return TokenEntry.from_json(line).as_lists()

@@ -1,0 +1,78 @@
+"""Which object each name of NeMo Gym's imported modules means, and each method of its classes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tokenrecords.gym.contract import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An object of NeMo Gym, and what takes its place.
+
+    Attributes:
+        name: Its full name.
+        owner: The class whose method it is; None for what a module declares.
+        original: The object.
+        ours: What takes its place.
+    """
+
+    name: str
+    owner: type | None
+    original: Any
+    ours: Any
+
+
+def replacements(module: ModuleType, replaced: Mapping[str, Any]) -> list[Replacement]:
+    """The replacements of what a module has of these names."""
+    found = []
+    for name, ours in replaced.items():
+        owner_name, _, key = name.rpartition(".")
+        owner = getattr(module, owner_name, None) if owner_name else None
+        held = vars(module if not owner_name else owner or object)
+        if key in held:
+            found.append(Replacement(f"{module.__name__}.{name}", owner, held[key], ours))
+    return found
+
+
+def replace(replaced: Sequence[Replacement]) -> list[str]:
+    """Put ours in place, wherever a module of NeMo Gym names the original.
+
+    Returns:
+        The names of modules and classes that mean ours now.
+    """
+    for each in replaced:
+        _set_method(each, each.ours)
+    names = _rebind({id(each.original): (each.original, each.ours) for each in replaced if each.owner is None})
+    return sorted(names + [each.name for each in replaced if each.owner is not None])
+
+
+def restore(replaced: Sequence[Replacement]) -> None:
+    """Put the originals back, wherever a module of NeMo Gym names ours."""
+    for each in replaced:
+        _set_method(each, each.original)
+    _rebind({id(each.ours): (each.ours, each.original) for each in replaced if each.owner is None})
+
+
+def _set_method(each: Replacement, function: Any) -> None:
+    if each.owner is not None:
+        setattr(each.owner, each.name.rpartition(".")[2], function)
+
+
+def _rebind(by_identity: Mapping[int, tuple[Any, Any]]) -> list[str]:
+    found = []
+    for home, module in list(sys.modules.items()):
+        if home != PACKAGE and not home.startswith(f"{PACKAGE}."):
+            continue
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in by_identity:
+                setattr(module, name, by_identity[id(value)][1])
+                found.append(f"{home}.{name}")
+    return found

@@ -1,0 +1,1 @@
+"""What the launcher puts on PYTHONPATH: this directory, for the `sitecustomize` in it."""

@@ -1,0 +1,257 @@
+"""`install` replaces names before and after they are imported, changes nothing where it refuses, and is undone."""
+
+import dataclasses
+import importlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import tokenrecords
+from support.fake_gym import CAPTURE, NAMES, forget_package, write_package
+from tokenrecords import gym
+from tokenrecords.gym import staging
+from tokenrecords.gym.contract import DIGEST, RECORDS
+
+RECORDS_FILE = "nemo_gym/token_id_capture/records.py"
+OURS = dict(
+    zip(
+        NAMES,
+        (tokenrecords.TokenEntry, tokenrecords.compute_digest, staging.encode_token_ids, staging.hash_token_ids),
+        strict=True,
+    )
+)
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    """No test sees another's package, nor what another installed."""
+    yield
+    gym.uninstall()
+    forget_package()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(write_package(tmp_path))
+    return tmp_path
+
+
+def consumer():
+    return importlib.import_module(f"{CAPTURE}.consumer")
+
+
+def held(module):
+    return {name: getattr(module, name) for name in NAMES}
+
+
+def test_modules_that_are_imported_later(package):
+    installed = gym.install()
+    assert (installed.release, installed.directory, installed.rebound) == (None, package / "nemo_gym", ())
+    assert installed.modules == (RECORDS.module, DIGEST.module)
+    assert held(consumer()) == OURS
+    records = sys.modules[RECORDS.module]
+    assert {name: getattr(records, name) for name in RECORDS.replaced} == RECORDS.replaced
+    assert records.__file__ == str(package / RECORDS_FILE)
+    assert records.__loader__ is records.__spec__.loader
+    assert type(records.__loader__).__module__.startswith("_frozen_importlib")
+    assert len(gym.status().rebound) == len(RECORDS.replaced) + len(DIGEST.replaced)
+
+
+@pytest.mark.usefixtures("package")
+def test_modules_that_are_imported_already():
+    module = consumer()
+    other = importlib.util.module_from_spec(importlib.machinery.ModuleSpec("nemo_gymnasium", None))
+    other.Entry = theirs = module.Entry
+    sys.modules["nemo_gymnasium"] = other
+    try:
+        installed = gym.install()
+    finally:
+        del sys.modules["nemo_gymnasium"]
+    assert held(module) == OURS
+    assert {f"{CAPTURE}.consumer.{name}" for name in NAMES} <= set(installed.rebound)
+    assert len(installed.rebound) == len(NAMES) + len(RECORDS.replaced) + len(DIGEST.replaced)
+    assert other.Entry is theirs
+    assert gym.status() == installed
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.usefixtures("package")
+def test_uninstall_gives_everything_back(late):
+    finders = list(sys.meta_path)
+    module = consumer() if late else None
+    gym.install()
+    module = module or consumer()
+    gym.uninstall()
+    assert sys.meta_path == finders
+    assert gym.status() is None
+    for name, value in held(module).items():
+        home = DIGEST.module if name in DIGEST.replaced else RECORDS.module
+        assert value is not OURS[name]
+        assert value.__module__ == home
+    gym.install()
+    assert held(module) == OURS
+
+
+@pytest.mark.usefixtures("package")
+def test_a_second_install_changes_nothing():
+    first = gym.install()
+    finders = list(sys.meta_path)
+    assert gym.install() is first
+    assert sys.meta_path == finders
+    gym.uninstall()
+    gym.uninstall()
+
+
+@pytest.mark.usefixtures("package")
+def test_many_threads_install_once():
+    count = len(sys.meta_path)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(gym.install())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, results))) == 1
+    assert len(sys.meta_path) == count + 1
+    assert held(consumer()) == OURS
+
+
+def test_one_line_of_the_log_says_what_runs(package, caplog):
+    caplog.set_level(logging.INFO, "tokenrecords.gym")
+    consumer()
+    gym.install()
+    gym.install()
+    count = len(NAMES) + len(RECORDS.replaced) + len(DIGEST.replaced)
+    release = f"NeMo Gym of an unknown release with the known declarations in {package / 'nemo_gym'}"
+    modules = f"{RECORDS.module}, {DIGEST.module}; {count} names in imported modules"
+    assert caplog.messages == [f"{release} runs on tokenrecords: {modules}"]
+
+
+def test_a_release_without_staging(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(write_package(tmp_path, digest=None))
+    assert gym.install().modules == (RECORDS.module,)
+    assert importlib.import_module(RECORDS.module).TokenEntry is tokenrecords.TokenEntry
+
+
+def test_a_release_is_known_by_its_hash(package, monkeypatch):
+    """Whatever the file declares, if its hash is that of a release."""
+    import hashlib
+
+    path = package / RECORDS_FILE
+    path.write_text("TokenEntry = compute_digest = None\n")
+    releases = {hashlib.sha256(path.read_bytes()).hexdigest(): "9.9.9"}
+    monkeypatch.setattr(
+        "tokenrecords.gym.adoption.TARGETS", {RECORDS.module: dataclasses.replace(RECORDS, releases=releases)}
+    )
+    monkeypatch.setattr("tokenrecords.gym.adoption.RECORDS", RECORDS)
+    assert gym.install().release == "9.9.9"
+    assert str(gym.status()).startswith("NeMo Gym 9.9.9 in ")
+
+
+CHANGES = [
+    ("DIGEST_VERSION = 1", "DIGEST_VERSION = 2", "DIGEST_VERSION is `2`, not `1`"),
+    ('ROOT = "root"', 'ROOT = "the root"', "ParentResolutionStatus.ROOT is `'the root'`, not `'root'`"),
+    ('ROOT = "root"', 'ROOT = "root"; LOST = "lost"', "ParentResolutionStatus.LOST is unknown"),
+    ("    cum_len: int | None = None\n", "", "TokenEntry.cum_len is missing"),
+    ("cum_len: int | None = None", "cum_len: int = 0", "TokenEntry.cum_len is `int = 0`, not `int | None = None`"),
+    (
+        'extra="allow"',
+        'extra="ignore"',
+        "TokenEntry.model_config is `ConfigDict(extra='ignore')`, not `ConfigDict(extra='allow')`",
+    ),
+    (
+        "def compute_digest(token_ids: list[int])",
+        "def compute_digest(token_ids: list[int], version: int = 1)",
+        "compute_digest is `def(token_ids: list[int], version: int=1) -> str`, not `def(token_ids: list[int]) -> str`",
+    ),
+    ("def compute_digest", "def merge(): ...\ndef compute_digest", "merge is unknown"),
+    (
+        "class TokenEntry(BaseModel)",
+        "class TokenEntry(BaseModel, object)",
+        "TokenEntry is `BaseModel, object`, not `BaseModel`",
+    ),
+]
+
+
+@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize(("known", "changed", "difference"), CHANGES)
+def test_an_unknown_release_is_refused_in_words(package, imported, known, changed, difference):
+    path = package / RECORDS_FILE
+    assert known in path.read_text()
+    path.write_text(path.read_text().replace(known, changed))
+    module = consumer() if imported else None
+    before = module and held(module)
+    finders = list(sys.meta_path)
+    with pytest.raises(gym.UnknownReleaseError) as caught:
+        gym.install()
+    assert str(caught.value) == f"{path} is of an unknown release: {difference}"
+    assert (gym.status(), sys.meta_path) == (None, finders)
+    assert module is None or held(module) == before
+
+
+def test_private_helpers_may_come_and_go(package):
+    path = package / RECORDS_FILE
+    path.write_text(path.read_text() + "\ndef _helper(): ...\n_CACHE = {}\n")
+    assert gym.install().modules == (RECORDS.module, DIGEST.module)
+
+
+def test_an_unknown_release_is_left_alone_if_not_strict(package, caplog):
+    path = package / RECORDS_FILE
+    path.write_text(path.read_text().replace("DIGEST_VERSION = 1", "DIGEST_VERSION = 2"))
+    refused = gym.install(strict=False)
+    reason = f"{path} is of an unknown release: DIGEST_VERSION is `2`, not `1`"
+    assert refused == gym.Installed(refused=reason)
+    assert caplog.messages == [f"NeMo Gym runs on its own code: {reason}"]
+    assert gym.status() is None
+    assert consumer().Entry is not tokenrecords.TokenEntry
+
+
+def test_an_unknown_release_ends_the_process_that_requires_a_known_one(package):
+    path = package / RECORDS_FILE
+    path.write_text(path.read_text().replace("DIGEST_VERSION = 1", "DIGEST_VERSION = 2"))
+    with pytest.raises(SystemExit) as caught:
+        gym.install(strict=False, require=True)
+    assert caught.value.code == f"tokenrecords.gym: {path} is of an unknown release: DIGEST_VERSION is `2`, not `1`"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.usefixtures("package")
+def test_a_module_that_comes_from_another_file_is_checked_again(tmp_path_factory, monkeypatch, strict):
+    gym.install(strict=strict)
+    other = write_package(tmp_path_factory.mktemp("other"), records=RECORDS.known + "DIGEST_VERSION = 2\n")
+    monkeypatch.syspath_prepend(other)
+    if strict:
+        with pytest.raises(gym.UnknownReleaseError, match="DIGEST_VERSION is `2`, not `1`"):
+            consumer()
+    else:
+        assert consumer().Entry.__module__ == RECORDS.module
+
+
+def test_no_package_at_all(monkeypatch):
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(gym.UnknownReleaseError) as caught:
+        gym.install()
+    assert str(caught.value) == "nemo_gym is not installed: a package of that name is needed"
+
+
+def test_a_file_that_can_not_be_read(package):
+    (package / RECORDS_FILE).write_text("def")
+    with pytest.raises(gym.UnknownReleaseError, match="can't be read: "):
+        gym.install()
+    (package / RECORDS_FILE).unlink()
+    with pytest.raises(gym.UnknownReleaseError, match="can't be read: "):
+        gym.install()
+
+
+def test_installing_imports_nothing_of_the_package(package):
+    program = (
+        "import sys, tokenrecords.gym as g; g.install(); print([n for n in sys.modules if n.startswith('nemo_gym')])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"

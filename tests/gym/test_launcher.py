@@ -1,0 +1,121 @@
+"""A launched command, and what it starts, installs before NeMo Gym is imported, and pays nothing before that."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.fake_gym import write_package
+from tokenrecords.gym.__main__ import SITE
+
+ENTRY = "from nemo_gym.token_id_capture.consumer import Entry; print(Entry.__module__)"
+IMPORTED = "import sys; print(sorted({'numpy', 'pydantic', 'tokenrecords', 'importlib.abc'} & set(sys.modules)))"
+OURS, THEIRS = "tokenrecords.entry.model\n", "nemo_gym.token_id_capture.records\n"
+
+
+def run(*command, path=(), **environment):
+    """Run a command with these places on PYTHONPATH, and no others but the tests' own."""
+    places = os.pathsep.join(map(str, [*path, *filter(None, [os.environ.get("PYTHONPATH")])]))
+    return subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": places, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def launched(*command, options=(), path=()):
+    return run(sys.executable, "-m", "tokenrecords.gym", *options, "--", *command, path=path)
+
+
+@pytest.fixture
+def package(tmp_path):
+    return write_package(tmp_path)
+
+
+def test_the_command_runs_on_ours(package):
+    result = launched(sys.executable, "-c", ENTRY, path=[package])
+    assert (result.stdout, result.stderr, result.returncode) == (OURS, "", 0)
+
+
+def test_what_the_command_starts_does_too(package):
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENTRY!r}], check=True)"
+    assert launched(sys.executable, "-c", program, path=[package]).stdout == OURS
+
+
+def test_spawned_workers_do_too(package):
+    (package / "work.py").write_text(f"def work():\n    {ENTRY}\n")
+    program = (
+        "import multiprocessing, work\n"
+        "if __name__ == '__main__':\n"
+        "    worker = multiprocessing.get_context('spawn').Process(target=work.work)\n"
+        "    worker.start(); worker.join()\n"
+    )
+    (package / "program.py").write_text(program)
+    assert launched(sys.executable, str(package / "program.py"), path=[package]).stdout == OURS
+
+
+def test_without_the_package_nothing_is_imported():
+    bare = run(sys.executable, "-c", IMPORTED)
+    result = launched(sys.executable, "-c", IMPORTED)
+    assert (result.stdout, result.stderr) == (bare.stdout, "")
+    assert "tokenrecords" not in result.stdout
+
+
+def test_isolated_pythons_are_not_reached(package):
+    program = f"import sys; sys.path.insert(0, {str(package)!r}); {ENTRY}"
+    assert launched(sys.executable, "-E", "-c", program, path=[package]).stdout == THEIRS
+
+
+def test_a_sitecustomize_that_is_there_runs(package):
+    (package / "sitecustomize.py").write_text("print('theirs')\nvalue = 5\n")
+    program = f"import sitecustomize; print(sitecustomize.value, sitecustomize.__file__); {ENTRY}"
+    result = launched(sys.executable, "-c", program, path=[package])  # the launcher runs it, too
+    assert result.stdout == f"theirs\ntheirs\n5 {package / 'sitecustomize.py'}\n{OURS}"
+
+
+def test_one_that_fails_is_reported_as_ever(package):
+    (package / "sitecustomize.py").write_text("raise ValueError('broken')\n")
+    result = launched(sys.executable, "-c", ENTRY, path=[package])
+    assert result.stdout == OURS
+    assert "ValueError: broken" in result.stderr
+
+
+@pytest.fixture
+def unknown(package):
+    path = package / "nemo_gym" / "token_id_capture" / "records.py"
+    path.write_text(path.read_text().replace("DIGEST_VERSION = 1", "DIGEST_VERSION = 2"))
+    return f"{path} is of an unknown release: DIGEST_VERSION is `2`, not `1`"
+
+
+def test_an_unknown_release_runs_on_its_own_code(package, unknown):
+    result = launched(sys.executable, "-c", ENTRY, path=[package])
+    assert (result.stdout, result.returncode) == (THEIRS, 0)
+    assert result.stderr == f"NeMo Gym runs on its own code: {unknown}\n"
+
+
+def test_an_unknown_release_ends_the_start_where_it_is_required(package, unknown):
+    result = launched(sys.executable, "-c", ENTRY, options=["--require"], path=[package])
+    assert (result.stdout, result.stderr, result.returncode) == ("", f"tokenrecords.gym: {unknown}\n", 1)
+
+
+@pytest.mark.parametrize("require", [False, True])
+def test_a_python_that_lacks_this_package(package, require):
+    """As that of a server with an environment of its own."""
+    (package / "tokenrecords").mkdir()
+    (package / "tokenrecords" / "__init__.py").write_text("raise ImportError('not for this Python')")
+    mode = {"TOKENRECORDS_GYM": "require" if require else "1"}
+    result = run(sys.executable, "-c", ENTRY, path=[SITE, package], **mode)
+    message = f"tokenrecords.gym: {sys.executable} can't import tokenrecords: not for this Python"
+    if require:
+        assert (result.stdout, result.stderr, result.returncode) == ("", f"{message}\n", 1)
+    else:
+        assert (result.stdout, result.returncode) == (THEIRS, 0)
+        assert result.stderr == f"{message}; NeMo Gym runs on its own code\n"
+
+
+def test_a_command_that_is_not_there():
+    result = launched("no-such-command")
+    assert (result.stderr, result.returncode) == ("no-such-command can't be started: No such file or directory\n", 127)
+
+
+def test_the_command_gets_its_own_arguments_and_status():
+    result = launched(sys.executable, "-c", "import sys; print(sys.argv[1:]); sys.exit(7)", "--require", "--", "x")
+    assert (result.stdout, result.returncode) == ("['--require', '--', 'x']\n", 7)

@@ -1,0 +1,177 @@
+"""The lineage store with arrays resolves as the published one, reads a line once, and keeps no more than it may."""
+
+import asyncio
+import sys
+
+import numpy as np
+import pytest
+from support.captured import Captured
+from tokenrecords import gym
+from tokenrecords.gym import reading
+from tokenrecords.gym.lineage import Sequence, Sequences
+
+
+def resolve(store, rollout_id, request):
+    return asyncio.run(store.resolve(rollout_id, request))
+
+
+def plain(resolution):
+    match = resolution.match
+    return (
+        str(resolution.status),
+        resolution.reason,
+        match and (match.model_call_id, match.cumulative_token_ids, match.digest, match.staging_chain, match.prev_len),
+    )
+
+
+@pytest.fixture
+def lines_read(monkeypatch):
+    """The places of the lines that were read once more."""
+    places = []
+    lines_at = reading.lines_at
+
+    def watched(store, rollout_id, asked):
+        places.extend(asked)
+        return lines_at(store, rollout_id, asked)
+
+    monkeypatch.setattr(reading, "lines_at", watched)
+    return places
+
+
+def test_the_packages_own_conformance_run(nemo_gym, tmp_path):
+    store = nemo_gym("store").TokenCaptureStore
+    checks = nemo_gym("conformance").run_conformance(
+        lambda: store(tmp_path), lambda: store(tmp_path), lambda: gym.FileLineageStore(tmp_path)
+    )
+    assert "lineage_visibility" in asyncio.run(checks)
+
+
+def test_taking_the_store_from_here_installs(nemo_gym, tmp_path):
+    theirs = nemo_gym("lineage").FileLineageStore
+    assert issubclass(gym.FileLineageStore, theirs)
+    assert gym.FileLineageStore is gym.FileLineageStore
+    assert gym.status().release == "0.7.0"
+    assert gym.FileLineageStore(tmp_path).is_process_shared()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="that package looks for what protocols have since 3.12")
+def test_a_configuration_names_it(nemo_gym, tmp_path):
+    settings = {
+        "enabled": True,
+        "dir": str(tmp_path),
+        "lineage_store": "tokenrecords.gym:FileLineageStore",
+        "lineage_store_kwargs": {"root": str(tmp_path), "max_cached_tokens": 5},
+    }
+    config = nemo_gym("config").TokenIdCaptureConfig.model_validate({"token_id_capture": settings})
+    assert type(config.build_lineage_store()) is gym.FileLineageStore
+
+
+def test_the_module_has_no_other_lazy_names():
+    with pytest.raises(AttributeError, match=r"^module 'tokenrecords.gym' has no attribute 'FileStore'$"):
+        _ = gym.FileStore
+
+
+@pytest.mark.parametrize("limit", [8_000_000, 9, 1])
+def test_it_resolves_as_the_published_store(nemo_gym, tmp_path, limit, lines_read):
+    captured = Captured(nemo_gym, tmp_path)
+    for rollout_id in ("r1", "r2"):
+        captured.branches(rollout_id)
+    asked = [(rollout_id, captured.continued(rollout_id, call_id)) for rollout_id, call_id in captured.sequences]
+    asked += [(rollout_id, request[:-1]) for rollout_id, request in asked]
+    asked += [("r1", []), ("r1", [{"role": "assistant", "content": "other"}]), ("missing", asked[0][1])]
+    theirs = nemo_gym("lineage").FileLineageStore(tmp_path)
+    wanted = [plain(resolve(theirs, *each)) for each in asked]
+    assert sum(match is not None for *_, match in wanted) == 28
+
+    store = gym.FileLineageStore(tmp_path, max_cached_tokens=limit)
+    for turn in range(2):
+        for each, result in zip(asked, wanted, strict=True):
+            found = resolve(store, *each)
+            assert plain(found) == result, turn
+            assert found.match is None or {type(id_) for id_ in found.match.cumulative_token_ids} == {int}
+            assert len(store._sequences) <= limit
+    assert bool(lines_read) is (limit < 100)
+    asyncio.run(store.close())
+    assert len(store._sequences) == 0
+    assert plain(resolve(store, *asked[0])) == wanted[0]
+
+
+def test_lines_that_come_later_are_seen_and_read_once(nemo_gym, tmp_path, lines_read):
+    captured = Captured(nemo_gym, tmp_path)
+    store = gym.FileLineageStore(tmp_path)
+    parent = None
+    for turn in range(5):
+        captured.call("r", f"c{turn}", parent, prompt=[turn], generation=[10 + turn], delta=bool(turn % 2))
+        parent = f"c{turn}"
+        match = resolve(store, "r", captured.continued("r", parent)).match
+        assert match.cumulative_token_ids == tuple(captured.sequences["r", parent])
+    assert lines_read == []
+
+
+def test_a_file_that_was_replaced_is_read_anew(nemo_gym, tmp_path):
+    captured = Captured(nemo_gym, tmp_path)
+    captured.call("r", "a", prompt=[1, 2, 3], generation=[4])
+    store = gym.FileLineageStore(tmp_path)
+    path = captured.store.path_for("r")
+    request = captured.continued("r", "a")
+    assert resolve(store, "r", request).match.cumulative_token_ids == (1, 2, 3, 4)
+    other = Captured(nemo_gym, tmp_path / "other")
+    other.call("r", "a", prompt=[5], generation=[6])
+    other.store.path_for("r").replace(path)
+    assert resolve(store, "r", request).match.cumulative_token_ids == (5, 6)
+    path.write_bytes(b"")
+    assert str(resolve(store, "r", request).status) == "unresolved"
+    path.unlink()
+    assert str(resolve(store, "r", request).status) == "unresolved"
+
+
+def test_a_line_that_is_another_by_now_is_refused(nemo_gym, tmp_path):
+    captured = Captured(nemo_gym, tmp_path)
+    captured.call("r", "a", prompt=[1, 2, 3], generation=[4])
+    store = gym.FileLineageStore(tmp_path, max_cached_tokens=1)
+    request = captured.continued("r", "a")
+    path = captured.store.path_for("r")
+    line = path.read_bytes()
+    assert resolve(store, "r", request).match is not None
+    path.write_bytes(line.replace(b"[1,2,3]", b"[1,2,9]"))
+    with pytest.raises(ValueError, match=r"^call a has other ids than its digest says$"):
+        resolve(store, "r", request)
+    path.write_bytes(line.replace(b'"model_call_id":"a"', b'"model_call_id":"z"'))
+    with pytest.raises(ValueError, match=r"^call a is not at its place any more: z is$"):
+        resolve(store, "r", request)
+
+
+def sequence(size):
+    return Sequence(np.arange(size), whole=True)
+
+
+def test_the_longest_unasked_goes_first():
+    held = Sequences(10)
+    held.put("r1", 0, sequence(4))
+    held.put("r2", 0, sequence(3))
+    held.put("r1", 9, sequence(3))
+    assert held.get("r1", 0) is not None
+    held.put("r3", 0, sequence(2))
+    assert [held.get(*key) is not None for key in (("r1", 0), ("r1", 9), ("r2", 0), ("r3", 0))] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    held.put("r1", 0, sequence(1))
+    assert len(held) == 6
+    held.put("r1", 0, sequence(11))
+    assert len(held) == 0
+    assert held.get("r1", 0) is None
+    assert held.get("none", 0) is None
+
+
+def test_what_is_dropped_is_not_counted():
+    held = Sequences(10)
+    held.put("r1", 0, sequence(4))
+    held.put("r2", 0, sequence(3))
+    held.drop("r1")
+    held.drop("r1")
+    assert len(held) == 3
+    held.clear()
+    assert len(held) == 0
