@@ -9,15 +9,15 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use super::Text;
 use super::buffers::Buffers;
 use super::cut::{Cutter, Line};
-use super::reader::{CHUNK, Ended, Reader};
+use super::reader::{Ended, Reader};
 
 /// Bytes of text that may be held for each thread, but for the last block of each: enough to keep the threads busy while
 /// the taker works on one record.
@@ -73,14 +73,14 @@ pub struct Ahead<T, E> {
 
 struct Workers {
     started: Vec<JoinHandle<()>>,
-    /// The most of them.
-    most: usize,
+    /// The most of them; None where nobody has asked yet how many CPUs there are, which takes 20 microseconds.
+    most: Option<usize>,
 }
 
 struct Shared<T, E> {
     scan: fn(&[u8]) -> T,
-    /// The most threads, the taker's among them.
-    threads: usize,
+    /// The most threads, the taker's among them; 1 until it is known.
+    threads: AtomicUsize,
     buffers: Arc<Buffers>,
     state: Mutex<State<T, E>>,
     /// Told where there is work.
@@ -144,12 +144,13 @@ enum Job {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
-    /// Sources, to be read by at most `threads` threads, of which the taker's is the first.
-    pub fn new(sources: Vec<Origin>, threads: usize, scan: fn(&[u8]) -> T) -> Self {
+    /// Sources, to be read by at most `threads` threads, of which the taker's is the first; by default as many as there
+    /// are CPUs that the process may use.
+    pub fn new(sources: Vec<Origin>, threads: Option<usize>, scan: fn(&[u8]) -> T) -> Self {
         Self::with(sources, threads, scan, || Builder::new().name("tokenrecords".into()))
     }
 
-    fn with(sources: Vec<Origin>, threads: usize, scan: fn(&[u8]) -> T, thread: fn() -> Builder) -> Self {
+    fn with(sources: Vec<Origin>, threads: Option<usize>, scan: fn(&[u8]) -> T, thread: fn() -> Builder) -> Self {
         let state = State {
             waiting: sources.into(),
             sources: VecDeque::new(),
@@ -164,14 +165,14 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         };
         let shared = Shared {
             scan,
-            threads,
-            buffers: Buffers::new(threads * AHEAD / CHUNK),
+            threads: AtomicUsize::new(threads.unwrap_or(1)),
+            buffers: Arc::default(),
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
             stop: AtomicBool::new(false),
         };
-        let workers = Workers { started: Vec::new(), most: threads - 1 };
+        let workers = Workers { started: Vec::new(), most: threads.map(|threads| threads - 1) };
         Self { shared: Arc::new(shared), workers: Mutex::new(workers), process: AtomicU32::new(0), thread }
     }
 
@@ -182,11 +183,11 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         }
         loop {
             let mut state = self.shared.lock();
-            if let Some(taken) = state.take(self.shared.threads) {
+            if let Some(taken) = state.take(self.shared.threads()) {
                 self.shared.tell(&state);
                 return taken;
             }
-            if let Some(job) = state.job(self.shared.threads, true) {
+            if let Some(job) = state.job(self.shared.threads(), true) {
                 let is_worth_a_thread = state.read >= WORTH;
                 drop(state);
                 if is_worth_a_thread {
@@ -210,7 +211,7 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         let mut state = self.shared.lock();
         let size = text.as_ref().len();
         if let Some(Source { input: Input::Given(cutter), blocks, .. }) = state.sources.front_mut() {
-            let lines = cutter.cut(text.as_ref());
+            let lines = cutter.line(text.as_ref(), 0, size).into_iter().collect();
             blocks.push_back(Block::Read(text, lines));
             state.blocks += 1;
             state.hold(size);
@@ -227,13 +228,19 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
 
     fn start_one(&self) {
         let mut workers = lock(&self.workers);
-        if workers.started.len() < workers.most {
+        let most = *workers.most.get_or_insert_with(|| {
+            // Affinity and cgroup quota are taken into account.
+            let threads = available_parallelism().map_or(1, usize::from);
+            self.shared.threads.store(threads, Ordering::Relaxed);
+            threads - 1
+        });
+        if workers.started.len() < most {
             let shared = Arc::clone(&self.shared);
             self.process.store(process::id(), Ordering::Relaxed);
             match (self.thread)().spawn(move || shared.work()) {
                 Ok(worker) => workers.started.push(worker),
                 // The threads that there are do the work, down to the taker's alone.
-                Err(_) => workers.most = workers.started.len(),
+                Err(_) => workers.most = Some(workers.started.len()),
             }
         }
     }
@@ -278,11 +285,15 @@ impl<T, E> Shared<T, E> {
         lock(&self.state)
     }
 
+    fn threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed)
+    }
+
     /// What a worker does until it is stopped.
     fn work(&self) {
         let mut state = self.lock();
         while !self.stop.load(Ordering::Relaxed) {
-            if let Some(job) = state.job(self.threads, false) {
+            if let Some(job) = state.job(self.threads(), false) {
                 drop(state);
                 self.run(job);
                 state = self.lock();
@@ -353,7 +364,7 @@ impl<T, E> Shared<T, E> {
 
     /// Wakes a worker if there is enough to do: not for each block that is taken.
     fn tell(&self, state: &State<T, E>) {
-        if state.idle > 0 && state.has_room(self.threads, AHEAD / 2) {
+        if state.idle > 0 && state.has_room(self.threads(), AHEAD / 2) {
             self.work.notify_one();
         }
     }
@@ -470,8 +481,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
+    use super::super::reader::CHUNK;
     use super::*;
 
     /// How long a line is; one that starts with `!` panics.
@@ -522,7 +532,7 @@ mod tests {
         let texts = texts(40, 120);
         let want = expected(&texts);
         for threads in [1, 2, 3, 8] {
-            let ahead = Ahead::new(memory(&texts), threads, length);
+            let ahead = Ahead::new(memory(&texts), Some(threads), length);
             assert!(all(&ahead, &mut |_, _| unreachable!()) == want, "{threads} threads");
             assert_eq!(lock(&ahead.workers).started.is_empty(), threads == 1);
         }
@@ -533,16 +543,25 @@ mod tests {
         // No system has room for such a stack.
         let huge = || Builder::new().stack_size(usize::MAX / 2);
         let texts = texts(10, 200);
-        let ahead = Ahead::with(memory(&texts), 4, length, huge);
+        let ahead = Ahead::with(memory(&texts), Some(4), length, huge);
         assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
         let workers = lock(&ahead.workers);
-        assert_eq!((workers.started.len(), workers.most), (0, 0));
+        assert_eq!((workers.started.len(), workers.most), (0, Some(0)));
+    }
+
+    #[test]
+    fn there_are_as_many_threads_as_cpus_where_nobody_says() {
+        let texts = texts(40, 120);
+        let ahead = Ahead::new(memory(&texts), None, length);
+        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        let cpus = available_parallelism().unwrap().get();
+        assert_eq!((ahead.shared.threads(), lock(&ahead.workers).most), (cpus, Some(cpus - 1)));
     }
 
     #[test]
     fn small_work_starts_no_thread() {
         let texts = texts(3, 10);
-        let ahead = Ahead::new(memory(&texts), 8, length);
+        let ahead = Ahead::new(memory(&texts), Some(8), length);
         assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
         assert!(lock(&ahead.workers).started.is_empty());
     }
@@ -554,7 +573,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let mut sources = memory(&texts);
             sources[2] = Origin::Given;
-            let ahead = Ahead::new(sources, threads, length);
+            let ahead = Ahead::new(sources, Some(threads), length);
             let mut give = |at, number| {
                 assert_eq!(at, 2);
                 (number < 50_000).then(|| b"given\n".to_vec())
@@ -574,7 +593,7 @@ mod tests {
         }
         let text = [b"x".repeat(999), b"\n".to_vec()].concat().repeat(64_000);
         let threads = 3;
-        let ahead: Ahead<(), ()> = Ahead::new(vec![Origin::Memory(Text::new(text))], threads, count);
+        let ahead: Ahead<(), ()> = Ahead::new(vec![Origin::Memory(Text::new(text))], Some(threads), count);
         for _ in 0..8 {
             assert!(matches!(ahead.take(&mut || true), Taken::Lines(..)));
         }
@@ -587,7 +606,7 @@ mod tests {
     fn a_reader_that_is_closed_or_dropped_at_any_moment_ends() {
         let texts = texts(20, 300);
         for moment in 0..30 {
-            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), 4, length);
+            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), Some(4), length);
             for _ in 0..moment {
                 assert!(matches!(ahead.take(&mut || true), Taken::Lines(..)));
             }
@@ -603,7 +622,7 @@ mod tests {
         let mut texts = texts(20, 300);
         texts[7].extend_from_slice(b"!\n");
         for threads in [1, 3] {
-            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), threads, length);
+            let ahead: Ahead<usize, ()> = Ahead::new(memory(&texts), Some(threads), length);
             let mut taken = ahead.take(&mut || true);
             while let Taken::Lines(..) = taken {
                 taken = ahead.take(&mut || true);
@@ -615,7 +634,7 @@ mod tests {
     #[test]
     fn a_poll_that_says_no_interrupts_and_costs_nothing() {
         let texts = texts(4, 300);
-        let ahead: Ahead<usize, &'static str> = Ahead::new(memory(&texts), 2, length);
+        let ahead: Ahead<usize, &'static str> = Ahead::new(memory(&texts), Some(2), length);
         assert!(matches!(ahead.take(&mut || false), Taken::Interrupted));
         assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
     }

@@ -7,27 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Longer buffers go back to the allocator, so that one huge line is not kept.
 const LONGEST: usize = 1 << 19;
 
-/// Spent buffers, at most so many.
-pub struct Buffers {
-    spent: Mutex<Vec<Vec<u8>>>,
-    most: usize,
-}
+/// Spent buffers: as many as were in use at once, which reading ahead bounds.
+#[derive(Default)]
+pub struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { spent: Mutex::default(), most })
-    }
-
     /// An empty buffer.
     pub fn get(&self) -> Vec<u8> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     fn put(&self, mut buffer: Vec<u8>) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        if spent.len() < self.most && (1..=LONGEST).contains(&buffer.capacity()) {
+        if (1..=LONGEST).contains(&buffer.capacity()) {
             buffer.clear();
-            spent.push(buffer);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         }
     }
 }
@@ -61,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_short_buffers_come_again() {
-        let home = Buffers::new(2);
-        let addresses: Vec<_> = [10, 20, 30, LONGEST + 1]
+    fn short_buffers_come_again() {
+        let home = Arc::<Buffers>::default();
+        let addresses: Vec<_> = [10, 20, LONGEST + 1]
             .map(|capacity| Lent::new(Vec::with_capacity(capacity), &home))
             .iter()
             .map(|lent| lent.bytes.as_ptr())

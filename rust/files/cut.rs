@@ -35,17 +35,22 @@ impl Cutter {
         while start < text.len() {
             let found = memchr::memchr(b'\n', &text[start..]);
             let end = found.map_or(text.len(), |at| start + at + 1);
-            self.number += 1;
-            let marked = self.number == 1 && text[start..end].starts_with(BOM);
-            let inside = if marked { start + BOM.len() } else { start };
-            if !text[inside..end].iter().all(|byte| matches!(byte, b' ' | b'\t'..=b'\r')) {
-                let (number, offset) = (self.number, self.offset);
-                lines.push(Line { start: inside, end, number, offset, is_last: found.is_none() });
-            }
-            self.offset += (end - start) as u64;
+            lines.extend(self.line(text, start, end));
             start = end;
         }
         lines
+    }
+
+    /// The next line, which is this part of a block; None if it is blank.
+    pub fn line(&mut self, text: &[u8], start: usize, end: usize) -> Option<Line> {
+        let offset = self.offset;
+        self.number += 1;
+        self.offset += (end - start) as u64;
+        let marked = self.number == 1 && text[start..end].starts_with(BOM);
+        let start = if marked { start + BOM.len() } else { start };
+        let content = &text[start..end];
+        let is_blank = content.iter().all(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+        (!is_blank).then(|| Line { start, end, number: self.number, offset, is_last: !content.ends_with(b"\n") })
     }
 }
 

@@ -140,10 +140,16 @@ impl Reader {
         loop {
             let start = text.len();
             let read = match &mut self.input {
-                Input::Plain(file, _) => read_chunk(file, &mut text),
-                Input::Gzip(decoder) => read_chunk(decoder, &mut text),
-                Input::Zstd(decoder) => read_chunk(decoder, &mut text),
-                Input::Memory(memory) => read_chunk(memory, &mut text),
+                Input::Plain(file, (size, _)) => {
+                    let left = size.saturating_sub(self.cutter.offset + start as u64);
+                    read_chunk(file, &mut text, left)
+                }
+                Input::Gzip(decoder) => read_chunk(decoder, &mut text, u64::MAX),
+                Input::Zstd(decoder) => read_chunk(decoder, &mut text, u64::MAX),
+                Input::Memory(memory) => {
+                    let left = (memory.get_ref().as_ref().len() as u64).saturating_sub(memory.position());
+                    read_chunk(memory, &mut text, left)
+                }
             };
             let last_break = memchr::memrchr(b'\n', &text[start..]).map(|at| start + at + 1);
             match read {
@@ -180,9 +186,11 @@ fn is_line_start(file: &mut File, offset: u64) -> bool {
     }
 }
 
-/// Appends up to a chunk; gives how many bytes there were, 0 at the end. Memory that is not there is an error too.
-fn read_chunk(input: &mut impl Read, text: &mut Vec<u8>) -> io::Result<usize> {
-    text.try_reserve(CHUNK)?;
+/// Appends up to a chunk, of what is `left` as far as that is known; gives how many bytes there were, 0 at the end.
+///
+/// Memory that is not there is an error too.
+fn read_chunk(input: &mut impl Read, text: &mut Vec<u8>, left: u64) -> io::Result<usize> {
+    text.try_reserve(usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK)))?;
     input.take(CHUNK as u64).read_to_end(text)
 }
 
@@ -209,7 +217,7 @@ mod tests {
         }
 
         fn open(&self) -> Reader {
-            Reader::open(&self.0, &Buffers::new(4)).unwrap()
+            Reader::open(&self.0, &Arc::<Buffers>::default()).unwrap()
         }
     }
 
@@ -257,13 +265,13 @@ mod tests {
         let text = [vec![b'x'; 5 * CHUNK], b"\nshort\nlast".to_vec()].concat();
         let file = Temporary::new("long", &text);
         assert_eq!(rest(&mut file.open()), (text.clone(), Ended::Whole));
-        let mut memory = Reader::over(Text::new(text.clone()), &Buffers::new(4));
+        let mut memory = Reader::over(Text::new(text.clone()), &Arc::<Buffers>::default());
         assert_eq!(rest(&mut memory), (text, Ended::Whole));
     }
 
     #[test]
     fn what_is_no_regular_file_is_left_to_others() {
-        let buffers = Buffers::new(1);
+        let buffers = Arc::<Buffers>::default();
         assert!(Reader::open(&std::env::temp_dir(), &buffers).is_none());
         assert!(Reader::open(Path::new("/nowhere/at/all"), &buffers).is_none());
     }
@@ -308,7 +316,7 @@ mod tests {
     fn a_file_that_is_cut_off_below_what_was_read_ends_there() {
         let first = lines(1000);
         let file = Temporary::new("below", &first);
-        for shorter in [first[..1000].to_vec(), [&first[..1000], &[b'x'; 900_000], b"\n"].concat()] {
+        for shorter in [first[..1000].to_vec(), [&first[..1000], &b"x".repeat(900_000), b"\n"].concat()] {
             fs::write(&file.0, &first).unwrap();
             let mut reader = file.open();
             let (block, _) = reader.next(&AtomicBool::new(false)).unwrap();

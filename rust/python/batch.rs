@@ -137,12 +137,15 @@ fn bounds(offsets: &Tokens<'_, '_>, ids: usize) -> PyResult<Vec<usize>> {
 
 /// The number of threads to use at most: as many as `threads` says, or the CPUs that this process may use.
 pub fn thread_count(threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let Some(threads) = threads else {
-        // Affinity and cgroup quota are taken into account.
-        return Ok(available_parallelism().map_or(1, usize::from));
-    };
+    // Affinity and cgroup quota are taken into account.
+    Ok(most_threads(threads)?.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)))
+}
+
+/// The number of threads that an argument gives.
+pub fn most_threads(threads: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
+    let Some(threads) = threads else { return Ok(None) };
     match threads.extract::<isize>() {
-        Ok(count @ 1..) => Ok(count.unsigned_abs()),
+        Ok(count @ 1..) => Ok(Some(count.unsigned_abs())),
         Ok(count) => Err(PyValueError::new_err(format!("threads is {count}: it must be at least 1"))),
         Err(_) => Err(PyTypeError::new_err(format!(
             "threads is {}: it must be an int or None, got {}",

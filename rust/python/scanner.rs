@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-use super::batch::thread_count;
+use super::batch::most_threads;
 use super::json::{self, arrays_of};
 use crate::files::{Ahead, Cutter, Line, Origin, Taken, Text};
 use crate::json::{Halt, Scanned, scan_record};
@@ -96,7 +96,7 @@ impl RecordScanner {
             (true, true) => |line| Found::Narrow(scan_record(line)),
             (true, false) => |line| Found::Wide(scan_record(line)),
         };
-        let ahead = Ahead::new(origins, thread_count(threads)?, scan);
+        let ahead = Ahead::new(origins, most_threads(threads)?, scan);
         Ok(Self { ahead, names, feed, rest: Mutex::default() })
     }
 
