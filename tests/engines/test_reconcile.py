@@ -211,3 +211,9 @@ def test_unequal_numbers_are_said(ids, log_probs):
         native_chat(generation_token_ids=ids, generation_log_probs=log_probs),
         f"chat choice 0: {len(ids)} generation_token_ids and {len(log_probs)} generation_log_probs",
     )
+
+
+def test_only_prompts_may_stand_in_a_list_of_their_own():
+    nested = native_chat(generation_token_ids=[[41, 2]], generation_log_probs=[[-0.5, -0.5]])
+    refused(nested, "generation_log_probs[0] is [-0.5, -0.5]: log-probs must be numbers")
+    refused(native_chat(generation_token_ids=[[41]], generation_log_probs=[-0.5]), "generation_token_ids[0] is [41]")

@@ -191,6 +191,8 @@ def test_an_aborted_call(kind):
         ({"content": "x"}, True),
         ({"content": [{"type": "text", "text": "x"}]}, True),
         ({"content": None, "reasoning": "x"}, True),
+        ({"content": None, "reasoning_content": "x"}, True),
+        ({"content": None, "refusal": "x"}, True),
         ({"content": None, "tool_calls": [{"id": "a"}]}, True),
     ],
 )
@@ -256,3 +258,8 @@ def test_samples_may_be_numbered():
 
 def test_usage_of_a_generate_is_not_asked():
     assert len(read_response({**sglang_sample(), "usage": {"completion_tokens": 99}})) == 1
+
+
+@pytest.mark.parametrize("entries", [np.array([[-0.5, 41.0]]), {"0": [-0.5, 41]}, "x", 5])
+def test_entries_that_are_no_list_are_named(entries):
+    refused(sglang_sample(output_token_logprobs=entries), "generation_token_ids (meta_info.output_token_logprobs) is ")
