@@ -239,3 +239,27 @@ def test_several_members(path: Path, ending: str) -> None:
     compress = gzip.compress if ending == ".gz" else zstd.compress
     path.write_bytes(b"".join(compress(part) for part in (THREE[:700], THREE[700:])))
     assert call_ids(read_jsonl(path)) == ["a", "b", "c"]
+
+
+def test_an_empty_path_is_not_the_directory_one_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl("a.tokens.jsonl", [make_entry()])
+    for empty in ("", [""]):
+        with pytest.raises(FileNotFoundError, match=r"^source is an empty path: a file or a directory is needed$"):
+            read_jsonl(empty)
+
+
+def test_a_flipped_bit_of_a_zst_file_is_never_another_record(tmp_path: Path) -> None:
+    path = tmp_path / "a.tokens.jsonl.zst"
+    entry = make_entry().as_arrays()
+    write_jsonl(path, [entry])
+    whole = path.read_bytes()
+    for place in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        try:
+            found = read_jsonl(path)
+        except (ValueError, OSError):
+            continue
+        assert found in ([], [entry])

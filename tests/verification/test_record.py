@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support.factories import call
-from tokenrecords import verify
+from tokenrecords import link_entries, verify
 
 if TYPE_CHECKING:
     from tokenrecords import TokenEntry
@@ -85,3 +85,16 @@ def test_why_a_parent_is_not_known_is_said() -> None:
 def test_a_name_that_resembles_none_is_no_fault() -> None:
     fields = dict.fromkeys(("model_name", "weight_version", "reward", "finish_reason"), 1)
     assert verify([call("a", [1], [2]).model_copy(update=fields)]).findings == []
+
+
+@pytest.mark.parametrize(
+    "name", ["cum_len", "token_item_index", "created_at", "prompt_token_ids", "generation_log_probs"]
+)
+def test_an_int_that_has_no_text_is_a_finding_or_none(name: str) -> None:
+    """Python makes no text of an int of more than 4,300 digits."""
+    entry = call("a", [1], [2])
+    huge = 10**5000
+    setattr(entry, name, [huge] if name.startswith(("prompt", "gen")) else huge)
+    found = [finding.field for finding in verify([entry]).findings]
+    assert name == "created_at" or name in found
+    link_entries([entry])

@@ -76,6 +76,8 @@ def record_files(path: PathLike) -> list[Path]:
     """The file, or the files of records in a directory."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"source holds {type(path).__name__}: several sources must be paths")
+    if not os.fspath(path):
+        raise FileNotFoundError("source is an empty path: a file or a directory is needed")
     path = Path(path)
     if not path.is_dir():
         path.stat()  # raises now, not at the first record
@@ -169,7 +171,9 @@ def open_file(path: Path, mode: Literal["rb", "wb"] = "rb", *, name: str | None 
             # No name and no time in the header: the same records are the same bytes.
             stream = stack.enter_context(gzip.GzipFile("", mode, fileobj=stream, mtime=0))
         elif name.endswith(".zst"):
-            stream = stack.enter_context(_zstd().open(stream, mode))
+            zstd = _zstd()
+            options = {zstd.CompressionParameter.checksum_flag: 1} if mode == "wb" else None
+            stream = stack.enter_context(zstd.open(stream, mode, options=options))
         yield stream
 
 

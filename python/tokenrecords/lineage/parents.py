@@ -125,7 +125,7 @@ def _age(call: Call) -> tuple[bool, float, int, str]:
 
 def _time(call: Call, unknown: float) -> float:
     time = call.entry.created_at
-    return unknown if math.isnan(time) else time
+    return unknown if isinstance(time, float) and math.isnan(time) else time
 
 
 def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[str | None, ParentResolutionStatus, str]:

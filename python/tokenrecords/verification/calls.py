@@ -11,6 +11,7 @@ from tokenrecords._core import compute_digests
 from tokenrecords.lineage.breaks import Breaks
 from tokenrecords.lineage.call import cycles
 from tokenrecords.lineage.calls import distinct, link_named
+from tokenrecords.tokens.arrays import shown
 from tokenrecords.tokens.names import PROMPT
 from tokenrecords.verification.record import check_route_rows
 
@@ -112,7 +113,9 @@ def _check_digests(records: Mapping[Call, Record], threads: int | None) -> None:
     for call, record in records.items():
         cum_len, digest = record.get("cum_len"), record.get("digest")
         if cum_len not in (None, call.length) and not call.fault:
-            record.find("cum_len_mismatch", f"cum_len is {cum_len}, its sequence has {call.length} ids", "cum_len")
+            record.find(
+                "cum_len_mismatch", f"cum_len is {shown(cum_len)}, its sequence has {call.length} ids", "cum_len"
+            )
         if digest is None and not record.are_invalid("digest"):
             record.find("no_digest", "no digest was recorded, so that its ids can't be proven", "digest")
         elif digest is not None and not record.is_delta and not record.has("id_negative"):

@@ -273,7 +273,7 @@ def _check_items(record: Record) -> None:
             message = f"output_items[{place}] holds {', '.join(held)} once more"
             record.find("tokens_in_items", message, "output_items", place)
     if index is not None and items is not None and not 0 <= index < len(items):
-        message = f"token_item_index is {index}, output_items has {len(items)} items"
+        message = f"token_item_index is {shown(index)}, output_items has {len(items)} items"
         record.find("item_index_outside", message, "token_item_index")
 
 
