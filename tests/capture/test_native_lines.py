@@ -80,6 +80,15 @@ def test_a_row_is_read_natively(line):
     assert entry.generation_token_ids.tolist() == IDS
 
 
+def test_extra_fields_stay_lists(parses):
+    choice = {**CHOICE, "ng_token_ids": [7] * 20}
+    line = json.dumps(row(vllm_chat(choice, prompt_token_ids=PROMPT))).encode()
+    (found, faults), (wanted, _) = captured([line]), parses([line])
+    assert (found, faults) == (wanted, [])
+    [(_, [record], _)] = found
+    assert record.ng_token_ids == [7] * 20
+
+
 def test_several_prompts_of_the_request(parses):
     meta = {"finish_reason": {"type": "stop"}, "output_token_logprobs": [[-0.5, i, None] for i in IDS]}
     sample = {"text": "x", "output_ids": IDS, "meta_info": meta}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 from support.bodies import damaged, large_payload, spelled, with_fault
-from support.payloads import log_prob_entry, vllm_chat, vllm_choice
+from support.payloads import log_prob_entry, refused, sglang_sample, vllm_chat, vllm_choice
 from support.places import DATA
 from support.sound_payloads import sound_payloads
 from tokenrecords import detect_dialect, entries_from_response, read_response
@@ -141,7 +141,8 @@ def test_bodies_with_faults_give_equal_results_or_equal_errors(dialect, chance):
 
 IDS = list(range(100, 120))
 LOG_PROBS = [-i / 8 for i in range(20)]
-CHAT = vllm_chat(vllm_choice(ids=IDS, log_probs=LOG_PROBS), prompt_token_ids=list(range(20)))
+CHOICE = vllm_choice(ids=IDS, log_probs=LOG_PROBS)
+CHAT = vllm_chat(CHOICE, prompt_token_ids=list(range(20)))
 BODY = json.dumps(CHAT).encode()
 
 
@@ -226,6 +227,29 @@ def test_ids_that_nobody_reads_are_an_error():
     )
     with pytest.raises(ValueError, match=message):
         read_response(body)
+
+
+@pytest.mark.parametrize("place", [0, 1, 16, 19])
+def test_arrays_that_disagree_are_an_error(place):
+    other = [*IDS[:place], 7, *IDS[place + 1 :]]
+    message = rf"^vllm-chat choice 0: token_ids and logprobs\.content\[\]\.token disagree at position {place}$"
+    for payload in (
+        json.dumps(vllm_chat({**CHOICE, "token_ids": other}, prompt_token_ids=IDS)).encode(),
+        vllm_chat({**CHOICE, "token_ids": np.array(other)}, prompt_token_ids=np.array(IDS)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_response(payload)
+
+
+@pytest.mark.parametrize("convert", [list, np.array])
+@pytest.mark.parametrize("ids", [IDS, None])
+def test_numbers_in_place_of_entries_are_neither_ids_nor_log_probs(ids, convert):
+    counts = {"prompt_tokens": 20, "completion_tokens": 20}
+    payload = sglang_sample(output_token_logprobs=IDS, input_token_logprobs=None, prompt_token_ids=IDS, **counts)
+    payload["output_ids"] = ids
+    refused(json.dumps(payload).encode(), "sglang-generate choice 0: generation_", "[0] is null: ")
+    payload["meta_info"]["output_token_logprobs"] = convert(IDS)
+    refused(payload, "sglang-generate choice 0: generation_", "[0] is null: ")
 
 
 def test_the_prompt_of_the_caller():

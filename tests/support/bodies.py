@@ -48,7 +48,7 @@ def with_fault(payload: Any, chance: random.Random) -> Any:
     for step in steps[:-1]:
         holder = holder[step]
     odd = copy.deepcopy(chance.choice(ODD_VALUES))
-    match chance.choice(("replace", "replace", "drop", "add", "double")):
+    match chance.choice(("replace", "replace", "drop", "add", "double", "flat")):
         case "drop" if path:
             del holder[steps[-1]]
         case "add" if isinstance(holder[steps[-1]], dict):
@@ -57,9 +57,17 @@ def with_fault(payload: Any, chance: random.Random) -> Any:
             holder[steps[-1]].insert(chance.randint(0, 3), odd)
         case "double" if isinstance(holder, list) and path:
             holder.insert(0, copy.deepcopy(holder[steps[-1]]))
+        case "flat" if isinstance(holder[steps[-1]], list):
+            holder[steps[-1]] = [_number_in(held, odd) for held in holder[steps[-1]]]
         case _:
             holder[steps[-1]] = odd
     return whole[0]
+
+
+def _number_in(value: Any, otherwise: Any) -> Any:
+    """A number that stands in an entry."""
+    members = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return next((held for held in members[::-1] if isinstance(held, int | float)), otherwise)
 
 
 def spelled(value: Any, chance: random.Random) -> bytes:

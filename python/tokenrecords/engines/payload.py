@@ -123,7 +123,7 @@ def column(entries: Any, key: str | int) -> Any:
     """
     if isinstance(entries, Entries):
         return entries.column(key)
-    if not isinstance(entries, list | tuple):
+    if count(entries) is None:
         return entries
     try:
         return [entry[key] for entry in entries]

@@ -95,7 +95,7 @@ def _read_spliced(
     sent = unwrap(payload.payload)
     choices, raws = _read_sent(sent, dialect, check=check, prompts=prompts)
     read = [value for raw in raws for field, _, value, _ in raw.sources if field in ARRAY_FIELDS]
-    if not choices or not payload.all_are_of(read):
+    if not payload.all_are_of(read):
         raise ValueError("not all arrays of the payload were read")
     return sent, choices
 
