@@ -12,6 +12,7 @@ from support.factories import as_arrays, call, conversation
 from support.places import DOCS
 from tokenrecords import Chain, TokenEntry, build_chains, pack_chains, read_jsonl, write_jsonl
 from tokenrecords.training.chains import REASONS
+from tokenrecords.training.loss import loss_once
 
 
 def masks(chains: list[Chain]) -> list[list[int]]:
@@ -262,6 +263,9 @@ def test_the_start_of_a_generation_is_shared_too() -> None:
     chains = [build_chains([call("a", [1], generation)]).chains[0] for generation in ([3, 4, 6], [3, 5, 6])]
     assert pack_chains(chains).loss_mask.astype(int).tolist() == [0, 1, 1, 1, 0, 0, 1, 1]
     assert pack_chains([*chains, chains[1]]).loss_mask.sum() == 5
+    # Of a chain whose loss was taken out in part only the rest is its own.
+    first, rest = loss_once(chains)
+    assert pack_chains([rest, first]).loss_mask.astype(int).tolist() == [0, 0, 1, 1, 0, 1, 1, 1]
 
 
 def test_items_hold_the_chains_own_mask_and_are_json() -> None:

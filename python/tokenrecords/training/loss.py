@@ -29,30 +29,26 @@ def loss_once(chains: Sequence[Chain]) -> list[Chain]:
 def _without_held(chains: Sequence[Chain], place: int, holders: dict[tuple[Any, ...], list[int]]) -> Chain:
     chain = chains[place]
     common: dict[int, int] = {}  # ids that it starts with as an earlier chain does, by that one's place
-    held: list[slice] = []
+    loss_mask = chain.loss_mask.copy()
     for call_id, (start, end) in zip(chain.call_ids, chain.spans.tolist(), strict=True):
-        if not chain.loss_mask[start:end].any():
+        own = loss_mask[start:end]
+        if not own.any():
             continue
         # Some of the ids too, so that chains of other tokens are not looked at one by one.
         some = (int(chain.token_ids[at]) for at in (0, start // 2, max(start - 1, 0), start))
         earlier = holders.setdefault((chain.rollout_id, call_id, start, *some), [])
-        shared = start
         for other in earlier:
             if other not in common:
                 common[other] = _common_ids(chains[other], chain)
-            shared = max(shared, min(common[other], end))
-            if shared == end:
+            shared = max(min(common[other], end) - start, 0)
+            own[:shared] &= ~chains[other].loss_mask[start : start + shared]
+            if not own.any():
                 break
-        if shared > start:
-            held.append(slice(start, shared))
-        if shared < end:
+        else:
             earlier.append(place)
-    if not held:
+    if np.array_equal(loss_mask, chain.loss_mask):
         return chain
-    loss_mask, log_probs = chain.loss_mask.copy(), chain.log_probs.copy()
-    for span in held:
-        loss_mask[span], log_probs[span] = False, 0.0
-    return dataclasses.replace(chain, loss_mask=loss_mask, log_probs=log_probs)
+    return dataclasses.replace(chain, loss_mask=loss_mask, log_probs=np.where(loss_mask, chain.log_probs, 0.0))
 
 
 def _common_ids(a: Chain, b: Chain) -> int:
