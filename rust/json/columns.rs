@@ -6,7 +6,7 @@ use super::entry::{Entry, Token, object, row};
 use super::halt::{Halt, Reading, room};
 use super::strict::Cursor;
 
-/// The entries for which there is room at first.
+/// The entries for which there is room at first. By then their length is known, and with it how many may follow.
 const FIRST: usize = 64;
 
 /// The values of the entries of a list, by their key.
@@ -35,6 +35,10 @@ pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)
     loop {
         let entry = if rows { row(&mut cursor) } else { object(&mut cursor, &mut members) };
         columns.push(&entry.ok_or(Halt::Odd)?)?;
+        if columns.len == FIRST {
+            let length = (cursor.at() - open) / FIRST;
+            columns.reserve((text.len() - cursor.at()) / length)?;
+        }
         if !cursor.goes_on(b']').ok_or(Halt::Odd)? {
             break;
         }
@@ -64,6 +68,14 @@ impl Columns {
         };
         add(&mut self.words, named, first)?;
         self.len += 1;
+        Ok(())
+    }
+
+    /// Makes room for so many more entries: what is not needed is given back in the end.
+    fn reserve(&mut self, more: usize) -> Reading<()> {
+        self.log_probs.iter_mut().try_for_each(|column| column.try_reserve_exact(more))?;
+        let ids = [&mut self.token_ids, &mut self.ids, &mut self.words];
+        ids.into_iter().flatten().try_for_each(|column| column.try_reserve_exact(more))?;
         Ok(())
     }
 
@@ -138,6 +150,17 @@ mod tests {
                 ..Columns::default()
             })
         );
+    }
+
+    #[test]
+    fn room_for_what_does_not_follow_is_given_back() {
+        let row = "[-0.5,7,null]";
+        for count in [FIRST - 1, FIRST, FIRST + 1, 10 * FIRST] {
+            let list = format!("[{}]{}", vec![row; count].join(","), " ".repeat(100_000));
+            let (columns, _) = read_columns(list.as_bytes(), 0).unwrap();
+            assert_eq!(columns.ids.as_ref().map(|ids| (ids.len(), ids.capacity())), Some((count, count)));
+            assert_eq!(columns.log_probs.map(|found| (found.len(), found.capacity())), Some((count, count)));
+        }
     }
 
     #[test]

@@ -156,21 +156,24 @@ impl<'a> Cursor<'a> {
     pub(super) fn integer(&mut self) -> Option<i32> {
         let negative = self.peek()? == b'-';
         self.at += usize::from(negative);
-        let digits = self.digits(10)?;
-        let size = digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'));
+        let size = self.digits(10)?;
         i32::try_from(if negative { -size } else { size }).ok()
     }
 
-    /// The digits of an integer without sign, at most so many.
+    /// An integer without sign, of at most so many digits.
     #[inline]
-    fn digits(&mut self, most: usize) -> Option<&'a [u8]> {
-        let text = &self.text[self.at..];
-        let count = text.iter().take(most + 1).take_while(|b| b.is_ascii_digit()).count();
-        if count == 0 || count > most || count > 1 && text[0] == b'0' {
-            return None;
+    fn digits(&mut self, most: usize) -> Option<i64> {
+        let start = self.at;
+        let mut size = 0;
+        while let Some(digit) = self.text.get(self.at).map(|byte| byte.wrapping_sub(b'0'))
+            && digit < 10
+            && self.at - start <= most
+        {
+            size = size * 10 + i64::from(digit);
+            self.at += 1;
         }
-        self.at += count;
-        Some(&text[..count])
+        let count = self.at - start;
+        (count > 0 && count <= most && (count == 1 || self.text[start] != b'0')).then_some(size)
     }
 
     /// Moves behind a string, a number or a literal.
@@ -185,9 +188,9 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn literal(&mut self, word: &[u8]) -> Option<()> {
+    pub(super) fn literal<const N: usize>(&mut self, word: &[u8; N]) -> Option<()> {
         self.peek()?;
-        self.skips(word).then_some(())
+        (self.text[self.at..].first_chunk() == Some(word)).then(|| self.at += N)
     }
 
     /// Moves behind the rest of an array of numbers of up to three digits, as the bytes of a text are.
