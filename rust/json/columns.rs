@@ -44,7 +44,7 @@ pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)
         }
     }
     let close = cursor.at() - 1;
-    let read = columns.finish() && std::str::from_utf8(&text[open..close]).is_ok();
+    let read = columns.finish() && (cursor.is_ascii() || std::str::from_utf8(&text[open..close]).is_ok());
     if read { Ok((columns, close)) } else { Err(Halt::Odd) }
 }
 
@@ -259,7 +259,15 @@ mod tests {
 
     #[test]
     fn leaves_text_that_is_not_utf8() {
-        let list = b"[{\"logprob\":-1,\"token\":\"\xff\"}]";
-        assert_eq!(read_columns(list, 0), Err(Halt::Odd));
+        for before in 0..20 {
+            for (head, end) in
+                [("[{\"logprob\":-1,\"token\":\"", "\"}]"), ("[[-1,7,\"", "\"]]"), ("[{\"logprob\":-1,\"", "\":1}]")]
+            {
+                let list = |text: &[u8]| [head.as_bytes(), &b"a".repeat(before), text, end.as_bytes()].concat();
+                assert_eq!(read_columns(&list(b"\xff"), 0), Err(Halt::Odd));
+                assert_eq!(read_columns(&list(b"\xc3"), 0), Err(Halt::Odd));
+                assert!(read_columns(&list("é".as_bytes()), 0).is_ok());
+            }
+        }
     }
 }

@@ -11,11 +11,18 @@ const MOST_DIGITS: usize = 15;
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
+    /// All bytes of strings so far, and of those near them, in one.
+    seen: u64,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a [u8], at: usize) -> Self {
-        Self { text, at }
+        Self { text, at, seen: 0 }
+    }
+
+    /// Whether strings so far are surely ASCII; all else is.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.seen.to_le_bytes().is_ascii()
     }
 
     pub(super) fn at(&self) -> usize {
@@ -79,16 +86,19 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         loop {
             let text = self.text.get(self.at..)?;
-            self.at += match text.first_chunk() {
-                Some(word) => match swar::string_ends(u64::from_le_bytes(*word)) {
-                    0 => {
-                        self.at += word.len();
-                        continue;
-                    }
-                    ends => ends.trailing_zeros() as usize / 8,
-                },
-                None => text.iter().position(|&b| b < b' ' || b == b'"' || b == b'\\')?,
-            };
+            if let Some(word) = text.first_chunk() {
+                let word = u64::from_le_bytes(*word);
+                self.seen |= word;
+                let ends = swar::string_ends(word);
+                if ends == 0 {
+                    self.at += 8;
+                    continue;
+                }
+                self.at += ends.trailing_zeros() as usize / 8;
+            } else {
+                self.seen |= text.iter().fold(0, |all, &byte| all | u64::from(byte));
+                self.at += text.iter().position(|&b| b < b' ' || b == b'"' || b == b'\\')?;
+            }
             match self.text[self.at] {
                 b'"' => {
                     self.at += 1;
