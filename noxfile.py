@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import tarfile
 import tempfile
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import nox
@@ -19,6 +21,8 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.14t"]
 # pyenv keeps its Pythons off the PATH.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, sorted(pyenv.glob("versions/*/bin")))])
+
+GYM = "nemo-gym==0.7.0"
 
 
 def tool(name: str) -> str:
@@ -131,3 +135,57 @@ def wheel(session: nox.Session) -> None:
         session.log(output)
         if on_wheel == command or not output.endswith(printed):
             session.error("the README's first command does not print what the README shows")
+
+
+@nox.session(python="3.13", default=False)
+def gym(session: nox.Session) -> None:
+    """NeMo Gym's own tests of its capture: none fails with install(), first or last, that passes without."""
+    session.install(".", "--requirement", str(HERE / ".ci" / "gym.txt"))
+    only = ("--no-deps", "--ignore-requires-python", GYM)
+    session.install(*only)
+    with tempfile.TemporaryDirectory() as name, session.chdir(name):
+        session.run("pip", "download", "--quiet", "--no-binary", "nemo-gym", *only)
+        with tarfile.open(next(Path().glob("*.tar.gz"))) as archive:
+            archive.extractall(filter="data")
+        sources = next(path for path in Path().iterdir() if path.is_dir())
+        gather_gym_tests(sources, Path("tests"))
+        passed = {}
+        for mode in ("never", "early", "late"):
+            results = f"{mode}.xml"
+            session.run(
+                *(
+                    "pytest",
+                    "-q",
+                    "--tb=short",
+                    "-p",
+                    "gym_plugin",
+                    "-o",
+                    "asyncio_mode=auto",
+                    "--junitxml",
+                    results,
+                    "tests",
+                ),
+                env={"GYM_INSTALL": mode, "PYTHONPATH": str(HERE / "tests" / "support")},
+                success_codes=[0, 1],
+            )
+            cases = ET.parse(results).iter("testcase")  # noqa: S314 - pytest wrote it just now
+            passed[mode] = {f"{case.get('classname')}::{case.get('name')}" for case in cases if not len(case)}
+        session.log(", ".join(f"{mode}: {len(names)} passed" for mode, names in passed.items()))
+        lost = (passed["never"] - passed["early"]) | (passed["never"] - passed["late"])
+        if lost or not passed["never"]:
+            session.error(f"these pass without install() alone: {sorted(lost)}")
+
+
+def gather_gym_tests(sources: Path, to: Path) -> None:
+    """Copy the tests that have to do with the capture, and what they share."""
+    own = sources / "tests"
+    models = sources / "responses_api_models" / "vllm_model" / "tests"
+    for folder, found in ((to / "unit_tests", own / "unit_tests"), (to / "vllm_model", models)):
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        for path in found.glob("test_*.py"):
+            if "token_id_capture" in path.read_text(encoding="utf-8"):
+                shutil.copy(path, folder)
+    for shared in ("__init__.py", "conftest.py"):
+        shutil.copy(own / shared, to)
+    shutil.copytree(own / "unit_tests" / "fixtures", to / "unit_tests" / "fixtures")

@@ -1,4 +1,4 @@
-"""Compares the staging digests with the reference's, at 33,792 ids: how many times faster, after equal results.
+"""Compares NeMo Gym on this package with the same on its own code, at 33,792 ids: how many times faster.
 
 python benches/gym.py [--smoke]
 """
@@ -6,14 +6,18 @@ python benches/gym.py [--smoke]
 from __future__ import annotations
 
 import argparse
+import asyncio
+import importlib
 import importlib.util
 import sys
+import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from compare import FULL, SMOKE, Effort, Table, environment, measure
 from reference import PACKAGE, reference_path
+from tokenrecords import gym
 from tokenrecords.gym import staging
 
 if TYPE_CHECKING:
@@ -95,12 +99,97 @@ def digests(effort: Effort) -> Table:
     return table
 
 
+def capture(root: str) -> dict[str, Any]:
+    """What a server does with a rollout of 8 calls to 31,296 ids in its files, and with one staged call."""
+    module = lambda name: importlib.import_module(f"nemo_gym.token_id_capture.{name}")  # noqa: E731
+    records, lineage, store = module("records"), module("lineage"), module("store").TokenCaptureStore(root)
+    routes_of, sealed, begun = module("staging.routes"), module("staging.records"), module("staging.capture")
+    random, status = np.random.default_rng(0), records.ParentResolutionStatus
+    request, sequence = [], []
+    for turn in range(8):
+        prompt, generation = random.integers(0, 151_936, 3_400).tolist(), random.integers(0, 151_936, 512).tolist()
+        request.append({"role": "user", "content": f"question {turn}"})
+        entry = records.TokenEntry(
+            rollout_id="rollout",
+            model_call_id=f"call {turn}",
+            prompt_token_ids=sequence + prompt,
+            generation_token_ids=generation,
+            generation_log_probs=(-random.random(512)).tolist(),
+            output_items=[{"role": "assistant", "content": f"answer {turn}"}],
+        )
+        lineage.stamp_continuation(entry, request)
+        parent = f"call {turn - 1}" if turn else None
+        records.stamp_lineage(entry, parent, parent_resolution=status("resolved" if turn else "root"))
+        store.append(entry)
+        request += entry.output_items
+        sequence += prompt + generation
+    request.append({"role": "user", "content": "and now?"})
+
+    class Sink:
+        def stage(self, record: Any, *, attachments: Any = None) -> Any:  # noqa: ARG002 - the protocol's
+            self.record = record
+            return sealed.StageResult(ok=True, staging_key=record.staging_key)
+
+    sink = Sink()
+    host = begun.RolloutTokenCapture(sink=sink, weight_version_fn=lambda: 1)
+    call = calls()["list"]
+    tokens = {
+        "prompt_token_ids": call["token_ids_delta"][:PROMPT],
+        "generated_token_ids": call["token_ids_delta"][PROMPT:],
+        "generated_logprobs": call["generation_log_probs_delta"][PROMPT:],
+    }
+
+    def stage() -> str:
+        admission = sealed.CaptureAdmission(rollout_id="rollout", model_call_id="call", mode="text")
+        return host.complete_call(host.begin_call(admission), **tokens).digest
+
+    stage()
+    staged = sink.record.model_dump()
+    stores = {"own": lineage.FileLineageStore}
+    if gym.status():
+        stores["ours"] = gym.FileLineageStore
+    routes = np.random.default_rng(1).integers(0, 128, (256, 48, 8)).tolist()
+    return {
+        "stage a call": stage,
+        "read a staged call": lambda: sealed.StagedCallSnapshot.model_validate(staged).digest,
+        "encode_routed_experts": lambda: routes_of.encode_routed_experts(routes),
+        "read_entries": lambda: [entry.digest for entry in store.read_entries("rollout")],
+        **{
+            f"FileLineageStore.resolve, cold{'' if name == 'own' else ', from tokenrecords.gym'}": lambda kind=kind: (
+                asyncio.run(kind(root).resolve("rollout", request)).match.cumulative_token_ids
+            )
+            for name, kind in stores.items()
+        },
+    }
+
+
+def servers(effort: Effort) -> Table | None:
+    """The same work before and after `install()`; the two can't take turns, so each is timed on its own."""
+    path = reference_path()
+    if path is None:
+        return None
+    sys.path.insert(0, str(path))
+    table = Table("servers", "With install(): how many times faster than without", "work", {"own/ours": "ratio"})
+    with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as ours:
+        before = capture(own)
+        wanted = {name: (way(), effort.times([way])[0]) for name, way in before.items()}
+        gym.install()
+        for name, way in capture(ours).items():
+            result, seconds = wanted[name.removesuffix(", from tokenrecords.gym")]
+            if way() != result:
+                sys.exit(f"{name}: the results differ")
+            table.ratios(name, {"own": seconds, "ours": effort.times([way])[0]})
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="each way once, to see that everything runs")
     arguments = parser.parse_args()
     print(*(f"{key}: {value}" for key, value in environment().items()), sep="\n")
-    digests(SMOKE if arguments.smoke else FULL)
+    effort = SMOKE if arguments.smoke else FULL
+    digests(effort)
+    servers(effort)
 
 
 if __name__ == "__main__":

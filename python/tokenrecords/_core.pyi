@@ -36,6 +36,7 @@ __all__ = [
     "staged_extras_digest",
     "staged_ids",
     "staged_ids_digest",
+    "staged_routes",
     "stands_at",
 ]
 
@@ -240,6 +241,9 @@ def staged_extras_digest(head: bytes, extras: Any) -> str:
         ValueError: An int beyond 64 bits, a float that is not finite, a lone surrogate.
         RecursionError: Values more than 500 deep.
     """
+
+def staged_routes(values: Any) -> npt.NDArray[np.int32] | None:
+    """An int32 array of shape `(rows, layers, k)` of nested lists of exact ints between -2**30 and 2**30, else None."""
 
 @final
 class IdWords:

@@ -26,8 +26,8 @@ const AHEAD: usize = 1 << 20;
 /// What a block weighs beside its text, so that many tiny files are not read far ahead.
 const BLOCK: usize = 1 << 12;
 
-/// Bytes of text that were read when the first thread is started: about 70 microseconds of reading and scanning on a
-/// Zen core (`benches/files.py`), where starting and joining a thread takes 13 (`digest::batch`).
+/// Bytes of text that were read when the first thread is started: about 50 microseconds of reading and scanning on a
+/// Zen core (`benches/bench.py files`), where starting and joining a thread takes 13 (`digest::batch`).
 const WORTH: usize = 1 << 17;
 
 /// The time between two polls of a taker that waits.

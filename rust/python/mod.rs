@@ -34,7 +34,7 @@ mod _core {
     use super::tokens::Tokens;
     use crate::source::{Parts, Source};
     use crate::wire;
-    use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
+    use numpy::{IntoPyArray, PyArray1, PyArray3, PyUntypedArray};
     use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -346,6 +346,12 @@ mod _core {
     #[pyfunction]
     fn staged_extras_digest<'py>(head: &[u8], extras: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         Ok(hex(extras.py(), &staging::of_extras(head, extras)?))
+    }
+
+    /// An int32 array of shape `(rows, layers, k)` of nested lists of exact ints between -2**30 and 2**30, else None.
+    #[pyfunction]
+    fn staged_routes<'py>(values: &Bound<'py, PyAny>) -> Option<Bound<'py, PyArray3<i32>>> {
+        staging::routes(values)
     }
 
     fn names<'py>(parts: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {

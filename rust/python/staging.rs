@@ -9,7 +9,7 @@ use super::tokens::Tokens;
 use crate::digest::Hash;
 use crate::digest::staging::{self, count};
 use crate::source::{CHUNK, Source};
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray3, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -254,6 +254,37 @@ fn of_array(
     }
     Ok(column)
 }
+
+/// The array of shape `(rows, layers, k)` that nested lists of small ints are; None where they are anything else.
+pub fn routes<'py>(values: &Bound<'py, PyAny>) -> Option<Bound<'py, PyArray3<i32>>> {
+    let lists = |list: Bound<'py, PyList>| list.iter().map(|item| item.cast_into_exact::<PyList>().ok());
+    let rows: Vec<_> = lists(values.cast_exact().ok()?.clone()).collect::<Option<_>>()?;
+    let (layers, k) = (rows.first()?.len(), rows.first()?.get_item(0).ok()?.cast_exact::<PyList>().ok()?.len());
+    if k == 0 {
+        return None;
+    }
+    let mut flat = Vec::with_capacity(rows.len().checked_mul(layers)?.checked_mul(k)?.min(MOST_AT_ONCE));
+    let shape = [rows.len(), layers, k];
+    for row in rows {
+        let before = flat.len();
+        for layer in lists(row) {
+            let layer = layer?;
+            for index in 0..k {
+                flat.push(i32::try_from(layer.small_int(index)?).ok()?);
+            }
+            if layer.len() != k {
+                return None;
+            }
+        }
+        if flat.len() - before != layers * k {
+            return None;
+        }
+    }
+    flat.into_pyarray(values.py()).reshape(shape).ok()
+}
+
+/// No more routes are made room for on the word of two lengths.
+const MOST_AT_ONCE: usize = 1 << 24;
 
 /// The most values around a value: the reference ends at fewer, and so does no sane record.
 const MAX_DEPTH: usize = 500;

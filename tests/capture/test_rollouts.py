@@ -111,7 +111,7 @@ def test_rollouts_do_not_mix(capture: Capture) -> None:
 
 FAULTS = {
     "no tokens": ({"rollout_id": "r", "model_call_id": "a", "response": {}}, "the response carries no token ids"),
-    "torn JSON": ('{"rollout_id": "r"', "EOF while parsing"),
+    "torn JSON": ('{"rollout_id": "r"', "the body is not JSON: EOF while parsing"),
     "no object": ([1], "an object is needed, got list"),
     "no call id": ({"rollout_id": "r", "response": row("a", [1], [2])["response"]}, "model_call_id is missing"),
     "rollout id of another type": ({**row("a", [1], [2]), "rollout_id": 7}, "rollout_id is int, str is needed"),

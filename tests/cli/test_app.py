@@ -116,7 +116,8 @@ def test_verify_reads_several_files_as_if_each_were_read_alone(tmp_path: Path) -
         lines = [record.to_json() + b"\n" for record in records]
         for place in bad:
             lines.insert(place, b"{bad\n")
-        text = b"" if number == 4 else b"".join(lines)
+        # A file may begin at a later line than the one before it ends.
+        text = b"" if number == 4 else b"\n" * 9 * (number == 1) + b"".join(lines)
         path.write_bytes(gzip.compress(text) if ending else text)
         files.append(path)
     for paths in (files, [files[0], files[0], files[1]], [files[4]], [files[2], files[1], files[2]]):

@@ -510,7 +510,7 @@ def test_signs_of_life_are_no_chunks(kind):
     [
         {"detail": "engine dead"},
         {"message": "engine dead", "type": "Internal", "code": 500},
-        {"errors": ["engine dead"]},
+        {"errors": "engine dead"},
         chunk({"index": 0, "delta": {}, "finish_reason": "error", "error": {"message": "engine dead"}}),
         'event: error\ndata: {"message": "engine dead"}\n\n',
         'event: error\ndata: {"error": {"message": "engine dead"}}\n\n',
@@ -520,8 +520,13 @@ def test_signs_of_life_are_no_chunks(kind):
     ],
 )
 def test_errors_that_do_not_call_themselves_so(error):
-    refused([error], "chunk 0: the server sent an error: ", "engine dead")
-    refused([*STREAM[:2], error], "chunk 2: the server sent an error: ", "engine dead")
+    refused([error], "chunk 0: the server sent an error: engine dead")
+    refused([*STREAM[:2], error], "chunk 2: the server sent an error: engine dead")
+
+
+def test_words_beside_a_response_are_no_error():
+    merged = merge_stream([{**part, "message": "all is well"} for part in STREAM])
+    assert tokens_of(read_response(merged)[0])[1] == [41, 2]
 
 
 def test_a_byte_order_mark():

@@ -30,3 +30,9 @@ def test_faults():
     bad("generation_log_probs is missing", token_logprobs=None)
     bad("generation_log_probs[0] is null", token_logprobs=[None, -0.5])
     bad("generation_token_ids[1] is null", token_ids=[41, None])
+
+
+def test_one_id_on_a_message_is_no_list():
+    payload = chat(prompt=ECHO)
+    payload["choices"][0]["message"]["token_id"] = 9
+    assert tokens_of(read_response(payload)[0]) == TOKENS

@@ -31,6 +31,11 @@ STREAMS = {
         [call(None, "}", index=0, id="zz")],
         [call("g", "[", index=1, id="b")],
     ],
+    "the id later": [
+        [call("f", "{", index=0)],
+        [call("f", "}", index=0, id="a")],
+        [call("g", "[", index=1, id="b")],
+    ],
     "the name again": [
         [call("f", "{", index=0, id="a")],
         [call("f", "}", index=0)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from support.factories import make_entry
 from tokenrecords import TokenEntry, append_jsonl, read_jsonl, write_jsonl
@@ -87,3 +88,20 @@ def test_text_without_surrogates_is_as_it_was() -> None:
 def test_a_loss_mask_is_read_back(mask: Any) -> None:
     entry = make_entry(generation_loss_mask=mask)
     assert TokenEntry.from_json(entry.to_json(), arrays=False) == entry
+
+
+def test_the_warning_names_the_line_that_wrote() -> None:
+    with pytest.warns(UserWarning, match="lone surrogates") as found:
+        make_entry(model=HALF).to_json()
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("mask", [(1, 0), [np.int64(1), np.int8(0)], [np.True_, np.False_], np.array([1, 0], np.uint8)])
+def test_a_mask_of_numpy_values_is_written(mask: Any) -> None:
+    entry = make_entry(generation_token_ids=[3, 4], generation_log_probs=[-0.5, -0.5], generation_loss_mask=mask)
+    assert TokenEntry.from_json(entry.to_json()).generation_loss_mask in ([1, 0], [True, False])
+
+
+def test_a_mask_without_an_order_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"generation_loss_mask is .* a mask must hold 0 and 1"):
+        make_entry(generation_loss_mask={1, 0}).to_json()

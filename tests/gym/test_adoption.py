@@ -1,12 +1,14 @@
 """`install` replaces names before and after they are imported, changes nothing where it refuses, and is undone."""
 
 import dataclasses
+import hashlib
 import importlib
 import logging
 import os
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 import tokenrecords
@@ -138,10 +140,8 @@ def test_a_release_without_staging(tmp_path, monkeypatch):
 
 def test_a_release_is_known_by_its_hash(package, monkeypatch):
     """Whatever the file declares, if its hash is that of a release."""
-    import hashlib
-
     path = package / RECORDS_FILE
-    path.write_text("TokenEntry = compute_digest = None\n")
+    path.write_text("class TokenEntry: pass\n")
     releases = {hashlib.sha256(path.read_bytes()).hexdigest(): "9.9.9"}
     monkeypatch.setattr(
         "tokenrecords.gym.adoption.TARGETS", {RECORDS.module: dataclasses.replace(RECORDS, releases=releases)}
@@ -149,6 +149,8 @@ def test_a_release_is_known_by_its_hash(package, monkeypatch):
     monkeypatch.setattr("tokenrecords.gym.adoption.RECORDS", RECORDS)
     assert gym.install().release == "9.9.9"
     assert str(gym.status()).startswith("NeMo Gym 9.9.9 in ")
+    assert importlib.import_module(RECORDS.module).TokenEntry is tokenrecords.TokenEntry
+    assert gym.status().rebound == (f"{RECORDS.module}.TokenEntry",)
 
 
 CHANGES = [
@@ -194,7 +196,9 @@ def test_an_unknown_release_is_refused_in_words(package, imported, known, change
 
 def test_private_helpers_may_come_and_go(package):
     path = package / RECORDS_FILE
-    path.write_text(path.read_text() + "\ndef _helper(): ...\n_CACHE = {}\n")
+    text = path.read_text().replace('UNRESOLVED_PARENT_REASON = "unresolved_parent"\n', "")
+    text = text.replace("    rollout_id: str\n", "    def _own(self): ...\n    rollout_id: str\n")
+    path.write_text(f"{text}\ndef _helper(): ...\n_CACHE = {{}}\n[_first] = [1]\n")
     assert gym.install().modules == (RECORDS.module, DIGEST.module)
 
 
@@ -255,3 +259,42 @@ def test_installing_imports_nothing_of_the_package(package):
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     assert result.stdout == "[]\n"
+
+
+def test_files_of_several_releases(package, monkeypatch):
+    targets = {}
+    for number, target in enumerate((RECORDS, DIGEST)):
+        sha = hashlib.sha256(target.path(package / "nemo_gym").read_bytes()).hexdigest()
+        targets[target.module] = dataclasses.replace(target, releases={sha: f"9.{number}"})
+    monkeypatch.setattr("tokenrecords.gym.adoption.TARGETS", targets)
+    monkeypatch.setattr("tokenrecords.gym.adoption.RECORDS", targets[RECORDS.module])
+    with pytest.raises(gym.UnknownReleaseError) as caught:
+        gym.install()
+    assert str(caught.value) == f"{package / 'nemo_gym'} holds files of several releases: 9.0 and 9.1"
+
+
+def test_a_module_without_a_spec_is_no_package():
+    sys.modules["nemo_gym"] = types.ModuleType("nemo_gym")
+    with pytest.raises(gym.UnknownReleaseError, match=r"^nemo_gym is not installed"):
+        gym.install()
+
+
+def test_a_module_that_uninstalls_while_it_is_imported_keeps_its_own(package):
+    path = package / RECORDS_FILE
+    path.write_text(f"{path.read_text()}\nimport tokenrecords.gym\ntokenrecords.gym.uninstall()\n")
+    gym.install()
+    assert importlib.import_module(RECORDS.module).TokenEntry.__module__ == RECORDS.module
+
+
+def test_a_module_that_is_not_there_is_not_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(write_package(tmp_path, digest=None))
+    gym.install()
+    assert importlib.util.find_spec(DIGEST.module) is None
+
+
+def test_what_stands_behind_an_interface_is_left_alone_where_it_is_unknown(package):
+    (package / "nemo_gym" / "token_id_capture" / "store.py").write_text("class TokenCaptureStore: ...\n")
+    assert gym.install().modules == (RECORDS.module, DIGEST.module)
+    store = importlib.import_module(f"{CAPTURE}.store")
+    assert not hasattr(store.TokenCaptureStore, "_read_entries_unlocked")
+    assert store.__loader__ is store.__spec__.loader

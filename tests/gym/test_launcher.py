@@ -1,12 +1,15 @@
 """A launched command, and what it starts, installs before NeMo Gym is imported, and pays nothing before that."""
 
+import importlib
+import importlib.util
 import os
 import subprocess
 import sys
 
 import pytest
-from support.fake_gym import write_package
-from tokenrecords.gym.__main__ import SITE
+from support.fake_gym import CAPTURE, forget_package, write_package
+from tokenrecords import TokenEntry, gym
+from tokenrecords.gym.__main__ import SITE, environment
 
 ENTRY = "from nemo_gym.token_id_capture.consumer import Entry; print(Entry.__module__)"
 IMPORTED = "import sys; print(sorted({'numpy', 'pydantic', 'tokenrecords', 'importlib.abc'} & set(sys.modules)))"
@@ -119,3 +122,55 @@ def test_a_command_that_is_not_there():
 def test_the_command_gets_its_own_arguments_and_status():
     result = launched(sys.executable, "-c", "import sys; print(sys.argv[1:]); sys.exit(7)", "--require", "--", "x")
     assert (result.stdout, result.returncode) == ("['--require', '--', 'x']\n", 7)
+
+
+@pytest.fixture
+def start(package, monkeypatch):
+    """Runs the file in this process, as a Python does that starts with its directory on the path."""
+    monkeypatch.setattr(sys, "path", [str(SITE), str(package), *sys.path])
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    before = sys.modules.pop("sitecustomize", None)
+
+    def run_file(*, require=False):
+        monkeypatch.setenv("TOKENRECORDS_GYM", environment(require=require)["TOKENRECORDS_GYM"])
+        spec = importlib.util.spec_from_file_location("sitecustomize", SITE / "sitecustomize.py")
+        sys.modules["sitecustomize"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return sys.modules["sitecustomize"]
+
+    yield run_file
+    gym.uninstall()
+    forget_package()
+    sys.modules.pop("sitecustomize", None)
+    if before is not None:
+        sys.modules["sitecustomize"] = before
+
+
+def test_it_waits_and_installs_once(package, start):
+    (package / "sitecustomize.py").write_text("value = 5\n")
+    assert start().value == 5
+    assert str(SITE) not in sys.path
+    assert gym.status() is None
+    assert importlib.util.find_spec("no_such_module") is None
+    assert importlib.import_module(f"{CAPTURE}.consumer").Entry is TokenEntry
+    assert gym.status().directory == package / "nemo_gym"
+
+
+def test_one_that_lacks_a_module_fails_by_that_name(package, start):
+    (package / "sitecustomize.py").write_text("import no_such_module\n")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        start()
+
+
+@pytest.mark.parametrize("require", [False, True])
+def test_it_says_why_this_package_can_not_be_imported(package, start, monkeypatch, capsys, require):
+    monkeypatch.setattr(sys, "path", [str(SITE), str(package)])
+    assert start(require=require).__file__ == str(SITE / "sitecustomize.py")
+    monkeypatch.setitem(sys.modules, "tokenrecords.gym", None)
+    message = f"tokenrecords.gym: {sys.executable} can't import tokenrecords: "
+    if require:
+        with pytest.raises(SystemExit, match="can't import tokenrecords: "):
+            importlib.import_module("nemo_gym")
+    else:
+        importlib.import_module("nemo_gym")
+        assert capsys.readouterr().err.startswith(message)

@@ -141,6 +141,23 @@ def test_a_line_that_is_another_by_now_is_refused(nemo_gym, tmp_path):
         resolve(store, "r", request)
 
 
+def test_what_can_not_be_put_together_is_refused(nemo_gym, tmp_path):
+    captured = Captured(nemo_gym, tmp_path)
+    captured.call("r", "a", prompt=[1], generation=[2])
+    captured.call("r", "b", "a", prompt=[3], generation=[4], delta=True)
+    path = captured.store.path_for("r")
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[1])
+    store = gym.FileLineageStore(tmp_path)
+    with pytest.raises(ValueError, match=r"^delta record b has the parent 'a': it was not read$"):
+        resolve(store, "r", captured.continued("r", "b"))
+    node = store._cache["r"][2].by_call_id["b"]
+    with pytest.raises(ValueError, match=r"^call b is at no known place: a finite chain of read records is needed$"):
+        store._materialize("r", node, {}, None)
+    path.write_bytes(path.read_bytes().replace(b"[3]", b"[-3]").replace(b"[4]", b"[18446744073709551615]"))
+    with pytest.raises(ValueError, match=r"^a record holds ids that no integer dtype holds together$"):
+        resolve(gym.FileLineageStore(tmp_path), "r", captured.continued("r", "b"))
+
+
 def sequence(size):
     return Sequence(np.arange(size), whole=True)
 

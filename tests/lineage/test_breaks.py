@@ -106,3 +106,9 @@ def test_any_set_says_what_a_look_at_every_pair_says(given: list[Any], rng: rand
     rng.shuffle(entries)
     found = {call_id: (-(index or 0), message.split("'")[1]) for call_id, index, message in broken(*entries)}
     assert found == expected
+
+
+def test_of_equal_calls_the_least_id_is_said() -> None:
+    twins = [made(name, [1], [2, 3]) for name in "ba"]
+    [(_, _, message)] = broken(*twins, lost("x", [1, 2, 9]))
+    assert "call 'a'" in message

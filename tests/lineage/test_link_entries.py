@@ -263,3 +263,46 @@ def test_a_shuffled_log_is_trainable_after_linking() -> None:
     assert build.main.call_ids == [f"t{k}" for k in range(20)]
     assert verify(entries).ok
     assert not expand_deltas(entries).failed
+
+
+def test_a_lost_parent_stays_lost_when_it_is_linked_again() -> None:
+    lost = made("c", [1, 2, 4], [5], parent_call_id="gone")
+    for _ in range(3):
+        assert links(lost) == {"c": MISMATCH}
+        assert build_chains([lost]).reasons == ["unresolved_parents"]
+    first, other = made("a", [1], [2], created_at=1.0), made("b", [7], [8], created_at=2.0)
+    known = made(
+        "x", [9], [9], created_at=0.0, parent_resolution="unresolved", parent_resolution_reason="prefix_mismatch"
+    )
+    assert links(known, first, other) == {"x": MISMATCH, "a": ROOT, "b": LOST}
+
+
+def test_a_time_that_is_not_a_number_is_the_earliest_of_equal_parents() -> None:
+    child = made("x", [1, 2, 3], [4])
+    assert (
+        links(made("b", [1], [2], created_at=float("nan")), made("a", [1], [2], created_at=1.0), child)["x"][1] == "a"
+    )
+
+
+def test_the_shortest_prompt_is_the_root_however_much_it_generated() -> None:
+    assert links(made("a", [1, 2], [3]), made("b", [9], [4, 5, 6, 7])) == {"a": LOST, "b": ROOT}
+
+
+def test_a_delta_that_leads_nowhere_is_nobodys_parent() -> None:
+    alone = made("b", [1], [2], prompt_is_delta=True, parent_call_id="gone", parent_resolution="resolved")
+    assert links(alone, made("c", [1, 2, 3], [4]))["c"] == ROOT
+
+
+def test_a_call_that_is_there_twice_is_not_its_own_parent_and_either_may_be_named() -> None:
+    twins = [made("c", [1], [2]), made("c", [1, 2, 3], [4])]
+    for order in (twins, twins[::-1]):
+        link_entries(order)
+        assert all(entry.parent_call_id is None for entry in order)
+    for order in ([[2], [9]], [[9], [2]]):
+        records = [made("a", [1], generation) for generation in order]
+        assert links(*records, made("b", [1, 9, 3], [4], parent_call_id="a"))["b"] == ("resolved", "a", "")
+
+
+def test_threads_are_checked_where_nothing_is_linked() -> None:
+    with pytest.raises(ValueError, match="threads"):
+        link_entries([], threads=0)

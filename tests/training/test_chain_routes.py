@@ -88,3 +88,9 @@ def test_a_dtype_without_a_sign_is_widened() -> None:
         routes = main(A.model_copy(update={"routed_experts": np.full((2, 1, 1), value, dtype)})).routed_experts()
         assert routes is not None
         assert (routes.dtype, routes.ravel().tolist()) == (wide, [value, value, -1])
+
+
+def test_experts_that_no_int64_holds_are_an_error() -> None:
+    huge = A.model_copy(update={"routed_experts": np.full((3, 1, 1), 2**63, np.uint64)})
+    with pytest.raises(ValueError, match=r"experts below 2\*\*63 are needed"):
+        main(huge).routed_experts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -236,3 +237,45 @@ def test_weight_versions_are_those_of_the_calls() -> None:
 def test_every_reason_has_its_row_in_the_docs() -> None:
     text = (DOCS / "training.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(REASONS)
+
+
+def test_undecided_retries_do_not_matter_where_a_terminal_call_was_named() -> None:
+    retried = [call("a", [1], [2]), call("b", [1, 2], [3], "a"), call("c", [1, 2], [4], "a")]
+    assert build_chains(retried, terminal_call_id="gone").reasons == ["terminal_not_captured"]
+
+
+@pytest.mark.parametrize("mask", [[1, 2], [1], [5]])
+def test_a_second_record_that_can_not_be_read_is_a_conflict(mask: list[int]) -> None:
+    good = call("c", [1], [2, 3], generation_loss_mask=[1, 0])
+    bad = call("c", [1], [2, 3], generation_loss_mask=mask)
+    for order in ([good, bad], [bad, good]):
+        assert build_chains(order, terminal_call_id="c").reasons == ["call_conflict"]
+
+
+def test_equal_masks_are_equal_whatever_holds_them() -> None:
+    records = [call("c", [1], [2, 3], generation_loss_mask=mask) for mask in ((1, 0), [True, False], np.array([1, 0]))]
+    assert build_chains(records).reasons == []
+    assert build_chains([call("c", [1], [2]), call("c", [1], [2], generation_loss_mask=[1])]).reasons == []
+
+
+def test_the_start_of_a_generation_is_shared_too() -> None:
+    chains = [build_chains([call("a", [1], generation)]).chains[0] for generation in ([3, 4, 6], [3, 5, 6])]
+    assert pack_chains(chains).loss_mask.astype(int).tolist() == [0, 1, 1, 1, 0, 0, 1, 1]
+    assert pack_chains([*chains, chains[1]]).loss_mask.sum() == 5
+
+
+def test_items_hold_the_chains_own_mask_and_are_json() -> None:
+    items = [{"type": "message", "generation_loss_mask": [0]}]
+    routes = np.zeros((2, 1, 1), np.int16)
+    [item] = (
+        build_chains([call("a", [1], [2], output_items=items, routed_experts=routes)])
+        .chains[0]
+        .output_items(arrays=False)
+    )
+    assert json.loads(json.dumps(item)) == {
+        "type": "message",
+        "prompt_token_ids": [1],
+        "generation_token_ids": [2],
+        "generation_log_probs": [-0.5],
+        "routed_experts": [[[0]], [[0]]],
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.factories import call
+from support.factories import call, delta
 from tokenrecords import link_entries, verify
 
 if TYPE_CHECKING:
@@ -98,3 +98,31 @@ def test_an_int_that_has_no_text_is_a_finding_or_none(name: str) -> None:
     found = [finding.field for finding in verify([entry]).findings]
     assert name == "created_at" or name in found
     link_entries([entry])
+
+
+def test_only_log_probs_of_sampled_tokens_are_counted_and_named() -> None:
+    few = call("c", [1], list(range(10)), generation_log_probs=[0.0] * 10, generation_loss_mask=[1] * 7 + [0] * 3)
+    assert verify([few]).counts == {}
+    enough = few.model_copy(update={"generation_loss_mask": [1] * 8 + [0] * 2})
+    assert verify([enough]).counts == {"log_probs_all_zero": 1}
+    nan = float("nan")
+    entry = call("c", [1], [2, 3, 4], generation_log_probs=[nan, -0.5, nan], generation_loss_mask=[0, 1, 1])
+    assert [(finding.code, finding.index) for finding in verify([entry]).findings] == [("log_prob_not_finite", 2)]
+
+
+def test_a_reason_of_any_kind_is_no_error() -> None:
+    entry = call("a", [1], [2], parent_resolution="unresolved")
+    entry.parent_resolution_reason = np.array([1, 2])
+    assert verify([entry]).counts == {"unresolved_parent": 1}
+
+
+def test_routes_of_a_delta_that_leads_nowhere_are_not_counted() -> None:
+    alone = delta(call("b", [1, 2, 3, 4], [5], "gone"), 3)
+    alone.routed_experts = np.zeros((5, 1, 1), np.int8)
+    assert verify([alone]).counts == {"delta_unreconstructable": 1}
+
+
+def test_a_longer_prompt_is_another_one() -> None:
+    long, short = call("c", [1, 2], [3]), call("c", [1], [3])
+    for entries in ([long, short], [short, long]):
+        assert verify(entries).counts == {"call_id_conflict": 1}

@@ -304,7 +304,9 @@ def test_a_record_again_at_float32_precision_is_no_conflict() -> None:
     first, again = call("c", [1], [2, 3]), call("c", [1], [2, 3])
     first.generation_log_probs, again.generation_log_probs = [-0.1, float("nan")], np.array([-0.1, np.nan], np.float32)
     assert verify([first, again]).counts == {"log_prob_not_finite": 2}
-    again.generation_loss_mask = [True, 1]
+    again.generation_loss_mask = [True, 1]  # as none
+    assert verify([first, again]).counts == {"log_prob_not_finite": 2}
+    again.generation_loss_mask = [True, 0]
     assert verify([first, again]).counts == {"call_id_conflict": 1, "log_prob_not_finite": 1}
 
 

@@ -127,8 +127,13 @@ def _about(body: Body) -> dict[str, Any]:
     return {
         "model": body.get("model") or "",
         "response_id": body.get("id") or body.get("request_id"),
-        "created_at": next(filter(_is_time, (body.get("created_at"), body.get("created"))), None) or time.time(),
+        "created_at": said_time(body) or time.time(),
     }
+
+
+def said_time(body: Body) -> Any:
+    """When a payload says that it was made, None where it does not."""
+    return next(filter(_is_time, (body.get("created_at"), body.get("created"))), None)
 
 
 def _is_time(value: Any) -> bool:

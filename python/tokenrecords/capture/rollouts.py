@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
-
 from tokenrecords.capture.rows import Reading
-from tokenrecords.engines.body import natively
+from tokenrecords.engines.body import natively, parsed
 from tokenrecords.entry.errors import one_line
 from tokenrecords.files.sources import BOM, SUFFIX
 from tokenrecords.lineage.parents import link_entries
@@ -92,7 +90,7 @@ class Capture:
     def _entries(self, line: bytes) -> list[TokenEntry]:
         """The records of a line."""
         found = natively(line, lambda native: self._of_row(native.payload, native))
-        return self._of_row(from_json(line)) if found is None else found
+        return self._of_row(parsed(line)) if found is None else found
 
     def _of_row(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
         # Before anything else, so that a bad id is said as such.

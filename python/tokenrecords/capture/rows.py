@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic_core import from_json
 
-from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.capture.entries import entries_from_response, said_time
 from tokenrecords.engines.payload import first_row
 from tokenrecords.engines.stream import is_stream, merge_stream, server_error
 from tokenrecords.entry.resolution import ParentResolutionStatus
@@ -34,6 +35,7 @@ class Reading:
     dialect: str | None = None
     choices: Any = "calls"
     check_counts: bool = True
+    now: float = field(default_factory=lambda: round(time.time(), 3))  # of calls that say no time: one for all
 
     def entries(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
         """The records of a row, as arrays, with the parent that it names or as the root that it is.
@@ -58,6 +60,9 @@ class Reading:
             check_counts=self.check_counts,
             prompt_token_ids=_prompts(row),
         )
+        if not (isinstance(response, Mapping) and said_time(response)):
+            for entry in entries:
+                entry.created_at = self.now  # the order of the lines says nothing
         if not entries:
             error = server_error(response) if isinstance(response, Mapping) else None
             why = "the response carries no token ids" if error is None else f"the server sent an error: {error}"

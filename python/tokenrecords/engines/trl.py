@@ -24,7 +24,7 @@ def read_trl(payload: Payload) -> list[RawChoice]:
     masks = {name: _rows(body, name) for name in _MASKS}
     if completions is None:
         return [] if prompts is None else [RawChoice(index=0, sources=said((PROMPT, "prompt_ids", _first(prompts))))]
-    n = _for_each(prompts, completions)
+    own = [None] * len(completions) if prompts is None else _shared(prompts, len(completions))
     for name, values in {"logprobs": rows, **masks}.items():
         if values is not None and len(values) != len(completions):
             raise ResponseFault(f"{len(completions)} completion_ids and {len(values)} {name}")
@@ -32,7 +32,7 @@ def read_trl(payload: Payload) -> list[RawChoice]:
         RawChoice(
             index=place,
             sources=said(
-                (PROMPT, "prompt_ids", None if prompts is None else prompts[place // n]),
+                (PROMPT, "prompt_ids", own[place]),
                 (GENERATION, "completion_ids", completion),
                 (LOG_PROBS, "logprobs", _log_probs(body, place)),
                 *((LOSS_MASK, name, _mask(name, masks[name], place)) for name in _MASKS),
@@ -42,14 +42,12 @@ def read_trl(payload: Payload) -> list[RawChoice]:
     ]
 
 
-def _for_each(prompts: Any, completions: Any) -> int:
-    """How many completions there are for each prompt."""
-    if prompts is None:
-        return 1
-    n, rest = divmod(len(completions), len(prompts)) if len(prompts) else (0, len(completions))
+def _shared(prompts: Any, completions: int) -> list[Any]:
+    """The prompt of each completion."""
+    n, rest = divmod(completions, len(prompts)) if len(prompts) else (0, completions)
     if rest or (len(prompts) and not n):
-        raise ResponseFault(f"{len(completions)} completion_ids for {len(prompts)} prompt_ids")
-    return n
+        raise ResponseFault(f"{completions} completion_ids for {len(prompts)} prompt_ids")
+    return [prompts[place // n] for place in range(completions)]
 
 
 def _rows(body: Body, name: str) -> Any:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from tokenrecords._core import record_line, scan_record
 from tokenrecords.entry.assigned import loss_mask_of
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.fields import routes_to_json
-from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype, mask_array
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def dump(entry: BaseModel) -> bytes:
         fields[name] = values[name]
     fields[ROUTED_EXPERTS] = _routes(values[ROUTED_EXPERTS])
     if LOSS_MASK in (entry.model_extra or ()):
-        fields[LOSS_MASK] = as_list(loss_mask_of(entry))
+        fields[LOSS_MASK] = _mask(loss_mask_of(entry))
     if isinstance(fields[LOG_PROBS], np.ndarray):
         fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
     try:
@@ -137,7 +138,7 @@ def dump(entry: BaseModel) -> bytes:
             raise
         line = record_line({**fields, **mended})
         call = f"model call {values['model_call_id']!r} of rollout {values['rollout_id']!r}"
-        warnings.warn(f"{call}: lone surrogates in {', '.join(changed)} were written as U+FFFD", stacklevel=4)
+        warnings.warn(f"{call}: lone surrogates in {', '.join(changed)} were written as U+FFFD", stacklevel=3)
         return line
 
 
@@ -154,6 +155,19 @@ def _without_surrogates(value: Any) -> Any:
         texts = {key: _without_surrogates(item) for key, item in value.items()}
         return value if all(map(operator.is_, texts.values(), value.values())) else texts
     return value
+
+
+def _mask(value: Any) -> Any:
+    """A loss mask as a list of what it holds; what is not one as JSON has it, if it does."""
+    if value is None or (type(value) is list and all(type(flag) in (int, bool) for flag in value)):
+        return value
+    try:
+        mask_array(value)
+    except Fault as fault:
+        if isinstance(value, list | tuple | dict | str | int | float):
+            return to_jsonable_python(value)
+        raise ValueError(fault.of(LOSS_MASK)) from None
+    return [flag if type(flag) is bool else int(flag) for flag in np.asarray(value).tolist()]
 
 
 def _routes(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.gym import reading, staging
+from tokenrecords.gym.routes import encode_routed_experts
 from tokenrecords.gym.surface import Surface
 
 if TYPE_CHECKING:
@@ -238,4 +239,10 @@ STORE = Target(
     replaced={"TokenCaptureStore._read_entries_unlocked": reading.read_entries},
 )
 
-TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE)}
+ROUTES = Target(
+    module="nemo_gym.token_id_capture.staging.routes",
+    releases={"7d9845a6d2c4c554900640c60fb6da12d08e3dd9f899dcb8a24dbcf31347f08a": "0.7.0"},
+    replaced={"encode_routed_experts": encode_routed_experts},
+)
+
+TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE, ROUTES)}

@@ -55,8 +55,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
+        for holder, name in ((module.__spec__, "loader"), (module, "__loader__")):
+            setattr(holder, name, self._loader)
         self._loader.exec_module(module)
         self._after(module)

@@ -57,13 +57,17 @@ def linking(entries: Iterable[TokenEntry], *, threads: int | None = None) -> Has
     """
     left_out: list[tuple[str, str]] = []
     readable: list[Call] = []
+    unreadable: set[str] = set()
     for entry in _of_one_rollout(entries):
         call = Call.of(entry)
         if not call.fault and _read_scores(call):
             readable.append(call)
         else:
+            unreadable.add(str(getattr(entry, "model_call_id", None)))
             left_out.append((str(getattr(entry, "model_call_id", None)), UNREADABLE))
     calls, conflicts = distinct(readable)
+    for call in calls:
+        call.is_conflicting = call.id in unreadable  # another record of it says what nobody can read
     for call, first, _ in conflicts:
         first.is_conflicting = True
         left_out.append((call.id, CONFLICT))
@@ -127,7 +131,17 @@ def _difference(a: Call, b: Call) -> str:
         return GENERATION
     if not _same_log_probs(*(getattr(call.entry, LOG_PROBS, None) for call in (a, b))):
         return LOG_PROBS
-    return "" if same(loss_mask_of(a.entry), loss_mask_of(b.entry)) else LOSS_MASK
+    return "" if _same_masks(a, b) else LOSS_MASK
+
+
+def _same_masks(a: Call, b: Call) -> bool:
+    """True for the same values, whatever holds them; no mask is one of all."""
+    masks = [loss_mask_of(call.entry) for call in (a, b)]
+    try:
+        x, y = (np.ones(len(a.generation), np.bool_) if mask is None else mask_array(mask) for mask in masks)
+    except Fault:
+        return same(*masks)
+    return np.array_equal(x, y)
 
 
 def _same_log_probs(a: Any, b: Any) -> bool:
@@ -151,9 +165,13 @@ def link_named(calls: Sequence[Call], *, threads: int | None = None) -> None:
         parent = call.named
         if parent is None or call.fault or parent.fault:
             continue
-        # Of two calls with the same ids that generated nothing neither continues the other.
-        if (len(parent.generation) or parent.length < call.length) and starts_prompt(parent, call):
+        if continues(call, parent):
             call.parent, parent.following = parent, call
+
+
+def continues(call: Call, parent: Call) -> bool:
+    """True if the ids of `parent` start the prompt; of two equal calls that generated nothing neither continues."""
+    return bool(len(parent.generation) or parent.length < call.length) and starts_prompt(parent, call)
 
 
 def _choose_parents(calls: Sequence[Call], threads: int | None) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tokenrecords._core import prefix_digest, stands_at
+from tokenrecords._core import compute_digests, prefix_digest, stands_at
 from tokenrecords.entry.assigned import wrong_types
 from tokenrecords.entry.entries import as_entries
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.lineage.call import Call
-from tokenrecords.lineage.calls import link_named
+from tokenrecords.lineage.calls import continues, link_named
 from tokenrecords.lineage.prefixes import Prefixes
 from tokenrecords.tokens.arrays import same_ids
 
@@ -28,12 +29,12 @@ def link_entries(entries: Iterable[TokenEntry], *, threads: int | None = None) -
     """Find the parents of a whole set of calls, in whatever order they were captured, and stamp them.
 
     A named parent (`parent_call_id`) is kept where it is proven; where it is not, the call is UNRESOLVED with the
-    reason `prefix_mismatch`. For a call that names none the parent is the call of its rollout with the longest
-    cumulative sequence that starts its prompt; of several with the same sequence the one with the latest `created_at`,
-    then the greatest call id. An entry that is stamped ROOT stays one. Of the calls of a rollout that have no parent
-    the one with the earliest `created_at`, then the shortest prompt, then the least call id, is the ROOT, with those of
-    the same prompt; the others are UNRESOLVED with the reason `no_prefix_parent`. A call that generated nothing is
-    nobody's parent, and the ROOT only where no other can be.
+    reason `prefix_mismatch`, and stays it when it is linked again. For a call that names none the parent is the call of
+    its rollout with the longest cumulative sequence that starts its prompt; of several with the same sequence the one
+    with the latest `created_at`, then the greatest call id. An entry that is stamped ROOT stays one. Of the calls of a
+    rollout that have no parent the one with the earliest `created_at`, then the shortest prompt, then the least call
+    id, is the ROOT, with those of the same prompt; the others are UNRESOLVED with the reason `no_prefix_parent`. A call
+    that generated nothing is nobody's parent, and the ROOT only where no other can be.
 
     Args:
         entries: Records of any number of rollouts, full or delta. They are stamped in place: `parent_call_id`,
@@ -56,6 +57,7 @@ def link_entries(entries: Iterable[TokenEntry], *, threads: int | None = None) -
     >>> [(call.model_call_id, str(call.parent_resolution)) for call in link_entries([second, first])]
     [('b', 'resolved'), ('a', 'root')]
     """
+    compute_digests((), threads=threads)  # refuses what is no number of threads
     entries = as_entries(entries)
     rollouts: dict[str, list[Call]] = {}
     for entry in entries:
@@ -72,16 +74,22 @@ def _link(calls: Sequence[Call], threads: int | None) -> None:
     link_named(calls, threads=threads)
     known = [call for call in calls if not call.fault]
     prefixes = Prefixes(known, threads=threads)
+    named: dict[str, list[Call]] = defaultdict(list)  # a call may be there twice
+    for call in known:
+        named[call.id].append(call)
     parentless = []
     for call in known:
         entry = call.entry
         if entry.prompt_is_delta:
             continue
-        if entry.parent_call_id is None and entry.parent_resolution != ParentResolutionStatus.ROOT:
-            call.parent = _latest(prefixes.longest(call))
+        if entry.parent_call_id is not None:
+            fitting = (other for other in named[entry.parent_call_id] if continues(call, other))
+            call.parent = call.parent or next(fitting, None)
+        elif entry.parent_resolution != ParentResolutionStatus.ROOT and not _lost_its_parent(entry):
+            call.parent = _latest(other for other in prefixes.longest(call) if other.id != call.id)
         if call.parent is not None and _is_as_recorded(call.parent, prefixes.digests):
             _stamp(call, prefixes.digests, ParentResolutionStatus.RESOLVED, call.parent.id)
-        elif entry.parent_call_id is not None:
+        elif entry.parent_call_id is not None or _lost_its_parent(entry):
             _stamp(call, prefixes.digests, ParentResolutionStatus.UNRESOLVED, reason=PREFIX_MISMATCH)
         else:
             parentless.append(call)
@@ -91,8 +99,16 @@ def _link(calls: Sequence[Call], threads: int | None) -> None:
         if is_root or (first is not None and same_ids(first.prompt, call.prompt)):
             _stamp(call, prefixes.digests, ParentResolutionStatus.ROOT)
         else:
-            reason = call.entry.parent_resolution_reason or NO_PREFIX_PARENT
+            known_reason = call.entry.parent_resolution_reason
+            reason = known_reason if isinstance(known_reason, str) and known_reason else NO_PREFIX_PARENT
             _stamp(call, prefixes.digests, ParentResolutionStatus.UNRESOLVED, reason=reason)
+
+
+def _lost_its_parent(entry: TokenEntry) -> bool:
+    """True where it named a parent that was not proven, when it was stamped before."""
+    reason = entry.parent_resolution_reason
+    is_unresolved = entry.parent_resolution == ParentResolutionStatus.UNRESOLVED
+    return is_unresolved and isinstance(reason, str) and reason == PREFIX_MISMATCH
 
 
 def _is_as_recorded(call: Call, digests: Mapping[Call, str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Rows = Literal["tokens", "tokens-1"]
 
 __all__ = ["Chain"]
+
+_CARRIED: Final = frozenset({*TOKEN_FIELDS, LOSS_MASK})  # what the chain says itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +88,22 @@ class Chain:
         [4, 5, -1]
         """
         ends = self.spans[:, 1].tolist()
-        found: list[tuple[int, int, Routes]] = []  # first own token, first token with a row, rows
-        for content, call_id, own, end in zip(self.contents, self.call_ids, [0, *ends], ends, strict=False):
+        found: list[tuple[int, Routes]] = []  # the first token with a row, rows
+        for content, call_id, end in zip(self.contents, self.call_ids, ends, strict=False):
             if content.routed_experts is not None:
-                found.append((own, *_rows_of(content.routed_experts, call_id, end, rows, shape)))
+                found.append(_rows_of(content.routed_experts, call_id, end, rows, shape))
         if not found:
             return None
-        sizes = {routes.shape[1:] for _, _, routes in found}
+        sizes = {routes.shape[1:] for _, routes in found}
         if len(sizes) > 1:
             shapes = ", ".join(map(str, sorted(sizes)))
             raise ValueError(f"chain {self.chain_id!r} has routes of several (layers, top_k): {shapes}")
-        dtype = np.result_type(np.int8, *(routes.dtype for _, _, routes in found))
+        dtype = np.result_type(np.int8, *(routes.dtype for _, routes in found))
         dtype = dtype if dtype.kind == "i" else np.dtype(np.int64)  # numpy joins int8 and uint64 to a float
         whole = np.full((len(self), *sizes.pop()), -1, dtype)
         is_set = np.zeros(len(self), np.bool_)
-        for own, start, routes in found:
-            _fill(whole, is_set, max(own, start), start, routes)
-        for _, start, routes in found:
-            _fill(whole, is_set, start, start, routes)
+        for start, routes in found:  # the call that brought a token before those that hold it in their prompt
+            _fill(whole, is_set, start, routes)
         return whole
 
     def output_items(self, *, arrays: bool = True) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ class Chain:
         """
         items: list[dict[str, Any]] = []
         for content, (start, end) in zip(self.contents, self.spans.tolist(), strict=True):
-            own = [{key: value for key, value in item.items() if key not in TOKEN_FIELDS} for item in content.items]
+            own = [{key: value for key, value in item.items() if key not in _CARRIED} for item in content.items]
             own = own or [{"type": "message"}]
             carried = {
                 PROMPT: self.token_ids[:start],
@@ -138,8 +138,9 @@ class Chain:
             sampled = self.loss_mask[start:end]
             if not sampled.all():
                 carrier[LOSS_MASK] = sampled if arrays else sampled.astype(int).tolist()
-            if content.routed_experts is not None:
-                carrier[ROUTED_EXPERTS] = content.routed_experts
+            routes = content.routed_experts
+            if routes is not None:
+                carrier[ROUTED_EXPERTS] = routes if arrays or not isinstance(routes, np.ndarray) else routes.tolist()
             items += own
         return items
 
@@ -175,9 +176,11 @@ def _rows_of(
     raise ValueError(f"call {call_id!r}: {refused}")
 
 
-def _fill(whole: Routes, is_set: npt.NDArray[np.bool_], at: int, start: int, routes: Routes) -> None:
-    """Take the rows from token `at` on where none is known; the first row is that of token `start`."""
-    end = start + len(routes)
-    free = ~is_set[at:end]
-    whole[at:end][free] = routes[at - start :][free]
-    is_set[at:end] = True
+def _fill(whole: Routes, is_set: npt.NDArray[np.bool_], start: int, routes: Routes) -> None:
+    """Take the rows, of the tokens from `start` on, where none is known."""
+    span = slice(start, start + len(routes))
+    free = ~is_set[span]
+    if routes.dtype == np.uint64 and len(routes) and int(routes.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"routed_experts hold {int(routes.max())}: experts below 2**63 are needed")
+    whole[span][free] = routes[free]
+    is_set[span] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,25 +22,30 @@ def loss_once(chains: Sequence[Chain]) -> list[Chain]:
     calls = [(chain.rollout_id, call_id) for chain in chains for call_id in chain.call_ids]
     if len(set(calls)) == len(calls):
         return list(chains)
-    holders: dict[tuple[str, str], list[int]] = {}
+    holders: dict[tuple[Any, ...], list[int]] = {}
     return [_without_held(chains, place, holders) for place in range(len(chains))]
 
 
-def _without_held(chains: Sequence[Chain], place: int, holders: dict[tuple[str, str], list[int]]) -> Chain:
+def _without_held(chains: Sequence[Chain], place: int, holders: dict[tuple[Any, ...], list[int]]) -> Chain:
     chain = chains[place]
     common: dict[int, int] = {}  # ids that it starts with as an earlier chain does, by that one's place
     held: list[slice] = []
     for call_id, (start, end) in zip(chain.call_ids, chain.spans.tolist(), strict=True):
         if not chain.loss_mask[start:end].any():
             continue
-        earlier = holders.setdefault((chain.rollout_id, call_id), [])
+        # Some of the ids too, so that chains of other tokens are not looked at one by one.
+        some = (int(chain.token_ids[at]) for at in (0, start // 2, max(start - 1, 0), start))
+        earlier = holders.setdefault((chain.rollout_id, call_id, start, *some), [])
+        shared = start
         for other in earlier:
             if other not in common:
                 common[other] = _common_ids(chains[other], chain)
-            if common[other] >= end:
-                held.append(slice(start, end))
+            shared = max(shared, min(common[other], end))
+            if shared == end:
                 break
-        else:
+        if shared > start:
+            held.append(slice(start, shared))
+        if shared < end:
             earlier.append(place)
     if not held:
         return chain

@@ -294,7 +294,7 @@ def _check_resolution(record: Record) -> None:
         why = record.get("parent_resolution_reason")
         record.find(
             "unresolved_parent",
-            "it continues a call that was not captured" + (f": {why}" if why else ""),
+            "it continues a call that was not captured" + (f": {why}" if isinstance(why, str) and why else ""),
             "parent_resolution",
         )
 
