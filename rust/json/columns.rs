@@ -1,19 +1,13 @@
 //! Lists of one entry for each token, read into columns: objects with a `logprob`, and rows of log-prob and id.
 //!
-//! An entry's text, its bytes and its candidates are passed over, strictly, for no full reader sees them. Whatever
-//! else is in a list, or not in every entry alike, makes it odd: it stays where it is.
+//! What is not in every entry alike makes a list odd: it stays where it is.
 
+use super::entry::{Entry, Token, object, row};
 use super::halt::{Halt, Reading, room};
 use super::strict::Cursor;
 
-/// The entries for which there is room at first.
+/// The entries for which there is room at first. By then their length is known, and with it how many may follow.
 const FIRST: usize = 64;
-
-/// An object with more members is no entry of a token.
-const MOST_MEMBERS: usize = 32;
-
-/// What a token is called whose text is its id.
-const ID_WORD: &[u8] = b"token_id:";
 
 /// The values of the entries of a list, by their key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,23 +26,6 @@ pub struct Columns {
     pub words: Option<Vec<i32>>,
 }
 
-/// One entry of a list.
-#[derive(Default)]
-struct Entry {
-    /// NaN for null: no JSON number is.
-    log_prob: Option<f64>,
-    token_id: Option<i32>,
-    id: Option<i32>,
-    token: Option<Token>,
-    width: usize,
-}
-
-/// What the word of a token is.
-pub(super) enum Token {
-    Text,
-    Id(i32),
-}
-
 /// Reads the list whose `[` is at `open`; gives it and where its `]` is.
 pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)> {
     let mut cursor = Cursor::new(text, open + 1);
@@ -58,12 +35,16 @@ pub(super) fn read_columns(text: &[u8], open: usize) -> Reading<(Columns, usize)
     loop {
         let entry = if rows { row(&mut cursor) } else { object(&mut cursor, &mut members) };
         columns.push(&entry.ok_or(Halt::Odd)?)?;
+        if columns.len == FIRST {
+            let length = (cursor.at() - open) / FIRST;
+            columns.reserve((text.len() - cursor.at()) / length)?;
+        }
         if !cursor.goes_on(b']').ok_or(Halt::Odd)? {
             break;
         }
     }
     let close = cursor.at() - 1;
-    let read = columns.finish() && std::str::from_utf8(&text[open..close]).is_ok();
+    let read = columns.finish() && (cursor.is_ascii() || std::str::from_utf8(&text[open..close]).is_ok());
     if read { Ok((columns, close)) } else { Err(Halt::Odd) }
 }
 
@@ -87,6 +68,14 @@ impl Columns {
         };
         add(&mut self.words, named, first)?;
         self.len += 1;
+        Ok(())
+    }
+
+    /// Makes room for so many more entries: what is not needed is given back in the end.
+    fn reserve(&mut self, more: usize) -> Reading<()> {
+        self.log_probs.iter_mut().try_for_each(|column| column.try_reserve_exact(more))?;
+        let ids = [&mut self.token_ids, &mut self.ids, &mut self.words];
+        ids.into_iter().flatten().try_for_each(|column| column.try_reserve_exact(more))?;
         Ok(())
     }
 
@@ -131,153 +120,10 @@ fn add<T>(column: &mut Option<Vec<T>>, value: Option<T>, first: bool) -> Reading
     }
 }
 
-/// Reads a row: log-prob, id, and what is text or null.
-#[inline]
-fn row(cursor: &mut Cursor<'_>) -> Option<Entry> {
-    cursor.take(b'[')?;
-    let log_prob = log_prob(cursor)?;
-    cursor.take(b',')?;
-    let id = cursor.integer()?;
-    let mut width = 2;
-    while cursor.goes_on(b']')? {
-        match cursor.peek()? {
-            b'"' => drop(cursor.string()?),
-            _ => cursor.literal(b"null")?,
-        }
-        width += 1;
-    }
-    Some(Entry { log_prob: Some(log_prob), id: Some(id), width, ..Entry::default() })
-}
-
-/// A member of an object.
-#[derive(Clone, Copy)]
-enum Member {
-    LogProb,
-    TokenId,
-    Id,
-    Token,
-    Unread,
-}
-
-impl Member {
-    fn of(key: &[u8]) -> Self {
-        match key {
-            b"logprob" => Self::LogProb,
-            b"token_id" => Self::TokenId,
-            b"id" => Self::Id,
-            b"token" => Self::Token,
-            _ => Self::Unread,
-        }
-    }
-}
-
-/// Reads an object. `members` has the text before each value of the object that was read first, with what is behind
-/// it: the others are nearly always spelled alike.
-#[inline]
-fn object<'a>(cursor: &mut Cursor<'a>, members: &mut Vec<(&'a [u8], Member)>) -> Option<Entry> {
-    let mut entry = Entry::default();
-    for place in 0..MOST_MEMBERS {
-        let start = cursor.at();
-        let member = match members.get(place) {
-            Some(&(text, member)) if cursor.skips(text) => member,
-            known => {
-                cursor.take(if place == 0 { b'{' } else { b',' })?;
-                let member = Member::of(cursor.key()?);
-                if known.is_none() {
-                    members.push((cursor.since(start), member));
-                }
-                member
-            }
-        };
-        match member {
-            Member::LogProb => set(&mut entry.log_prob, log_prob(cursor)?)?,
-            Member::TokenId => set(&mut entry.token_id, cursor.integer()?)?,
-            Member::Id => set(&mut entry.id, cursor.integer()?)?,
-            Member::Token => set(&mut entry.token, Token::of(cursor.string()?)?)?,
-            Member::Unread => unread(cursor)?,
-        }
-        if cursor.peek()? == b'}' {
-            cursor.take(b'}')?;
-            return Some(entry);
-        }
-    }
-    None
-}
-
-/// Reads a number or null.
-#[inline]
-fn log_prob(cursor: &mut Cursor<'_>) -> Option<f64> {
-    match cursor.peek()? {
-        b'n' => cursor.literal(b"null").map(|()| f64::NAN),
-        _ => cursor.number(),
-    }
-}
-
-/// Sets a value that is not there yet: of two equal keys a full reader picks one.
-fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
-    slot.replace(value).is_none().then_some(())
-}
-
-impl Token {
-    /// What the word is; None where an escape may hide an id.
-    #[inline]
-    pub(super) fn of(word: &[u8]) -> Option<Self> {
-        if let Some(digits) = word.strip_prefix(ID_WORD)
-            && !digits.is_empty()
-            && digits.iter().all(u8::is_ascii_digit)
-        {
-            // As Python's int() does, so with any zeros before it.
-            let id = digits.iter().try_fold(0_i32, |id, digit| id.checked_mul(10)?.checked_add((digit - b'0').into()));
-            return id.map(Self::Id);
-        }
-        let escapes = |text: &[u8]| text.windows(2).any(|pair| pair == b"\\u");
-        match word {
-            [b't', rest @ ..] if escapes(rest) => None,
-            [b'\\', b'u', b'0', b'0', b'7', b'4', ..] => None,
-            _ => Some(Self::Text),
-        }
-    }
-}
-
-/// Moves behind a value that nobody reads: a scalar, the bytes of a text, or candidates.
-fn unread(cursor: &mut Cursor<'_>) -> Option<()> {
-    if cursor.peek()? != b'[' {
-        return cursor.scalar();
-    }
-    cursor.take(b'[')?;
-    match cursor.peek()? {
-        b']' => cursor.take(b']'),
-        b'{' => candidates(cursor),
-        _ => cursor.bytes(),
-    }
-}
-
-/// Moves behind the rest of an array of objects that hold no others.
-fn candidates(cursor: &mut Cursor<'_>) -> Option<()> {
-    loop {
-        cursor.take(b'{')?;
-        loop {
-            cursor.key()?;
-            match cursor.peek()? {
-                b'[' => {
-                    cursor.take(b'[')?;
-                    cursor.bytes()?;
-                }
-                _ => cursor.scalar()?,
-            }
-            if !cursor.goes_on(b'}')? {
-                break;
-            }
-        }
-        if !cursor.goes_on(b']')? {
-            return Some(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::entry::MOST_MEMBERS;
 
     fn read(list: &str) -> Option<Columns> {
         let (columns, close) = read_columns(list.as_bytes(), 0).ok()?;
@@ -304,6 +150,17 @@ mod tests {
                 ..Columns::default()
             })
         );
+    }
+
+    #[test]
+    fn room_for_what_does_not_follow_is_given_back() {
+        let row = "[-0.5,7,null]";
+        for count in [FIRST - 1, FIRST, FIRST + 1, 10 * FIRST] {
+            let list = format!("[{}]{}", vec![row; count].join(","), " ".repeat(100_000));
+            let (columns, _) = read_columns(list.as_bytes(), 0).unwrap();
+            assert_eq!(columns.ids.as_ref().map(|ids| (ids.len(), ids.capacity())), Some((count, count)));
+            assert_eq!(columns.log_probs.map(|found| (found.len(), found.capacity())), Some((count, count)));
+        }
     }
 
     #[test]
@@ -402,39 +259,15 @@ mod tests {
 
     #[test]
     fn leaves_text_that_is_not_utf8() {
-        let list = b"[{\"logprob\":-1,\"token\":\"\xff\"}]";
-        assert_eq!(read_columns(list, 0), Err(Halt::Odd));
-    }
-
-    #[test]
-    fn knows_words_that_are_ids() {
-        let of = |word: &str| {
-            Token::of(word.as_bytes()).map(|token| match token {
-                Token::Text => None,
-                Token::Id(id) => Some(id),
-            })
-        };
-        for (word, id) in
-            [("token_id:41", 41), ("token_id:0", 0), ("token_id:007", 7), ("token_id:2147483647", i32::MAX)]
-        {
-            assert_eq!(of(word), Some(Some(id)), "{word}");
-        }
-        for text in [
-            "",
-            "the",
-            "token_id:",
-            "token_id:-1",
-            "token_id:4x",
-            " token_id:4",
-            r"t\n",
-            r"\n",
-            r"\u00e9",
-            "Token_id:4",
-        ] {
-            assert_eq!(of(text), Some(None), "{text}");
-        }
-        for odd in [r"\u0074oken_id:4", r"token_id:\u0034", r"t\u006fken_id:4", "token_id:2147483648"] {
-            assert_eq!(of(odd), None, "{odd}");
+        for before in 0..20 {
+            for (head, end) in
+                [("[{\"logprob\":-1,\"token\":\"", "\"}]"), ("[[-1,7,\"", "\"]]"), ("[{\"logprob\":-1,\"", "\":1}]")]
+            {
+                let list = |text: &[u8]| [head.as_bytes(), &b"a".repeat(before), text, end.as_bytes()].concat();
+                assert_eq!(read_columns(&list(b"\xff"), 0), Err(Halt::Odd));
+                assert_eq!(read_columns(&list(b"\xc3"), 0), Err(Halt::Odd));
+                assert!(read_columns(&list("é".as_bytes()), 0).is_ok());
+            }
         }
     }
 }

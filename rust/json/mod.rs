@@ -1,10 +1,10 @@
-//! Records as JSON: the arrays of a line, read and written without an object for each number.
+//! Records and served bodies as JSON: their arrays, read and written without an object for each number.
 //!
-//! Reading never decides that a line is wrong: what it is not sure of it leaves to a full JSON reader.
+//! Reading never decides that a text is wrong: what it is not sure of it leaves to a full JSON reader.
 //!
 //! The scanner is our own because no crate does this part: `serde_json`, `sonic-rs` and `jiter` build a tree or events
-//! for the whole line, while here one pass finds the three arrays, reads their numbers by words of eight digits and
-//! hands the rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by
+//! for the whole text, while here one pass finds the arrays, reads their numbers by words of eight digits and hands the
+//! rest on as text. Floats are parsed by `fast-float2` (Eisel-Lemire, correctly rounded) and written by
 //! `zmij` (the shortest text that reads back).
 
 mod array;
@@ -13,6 +13,7 @@ mod avx2;
 mod backend;
 mod body;
 mod columns;
+mod entry;
 mod halt;
 mod ids;
 mod int_text;
@@ -24,6 +25,7 @@ mod skip;
 mod strict;
 mod swar;
 mod text;
+mod walk;
 
 pub use backend::push_ints;
 pub use body::{Body, Found, Step, Value, scan_body};

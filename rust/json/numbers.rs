@@ -1,7 +1,7 @@
 //! Arrays of numbers of any kind, and of words that name ids.
 
 use super::array::measure;
-use super::columns::Token;
+use super::entry::Token;
 use super::halt::{Halt, Reading, room};
 use super::ids::{Ids, read_ids};
 use super::strict::Cursor;

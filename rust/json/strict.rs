@@ -11,11 +11,18 @@ const MOST_DIGITS: usize = 15;
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
+    /// All bytes of strings so far, and of those near them, in one.
+    seen: u64,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a [u8], at: usize) -> Self {
-        Self { text, at }
+        Self { text, at, seen: 0 }
+    }
+
+    /// Whether strings so far are surely ASCII; all else is.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.seen.to_le_bytes().is_ascii()
     }
 
     pub(super) fn at(&self) -> usize {
@@ -79,16 +86,19 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         loop {
             let text = self.text.get(self.at..)?;
-            self.at += match text.first_chunk() {
-                Some(word) => match swar::string_ends(u64::from_le_bytes(*word)) {
-                    0 => {
-                        self.at += word.len();
-                        continue;
-                    }
-                    ends => ends.trailing_zeros() as usize / 8,
-                },
-                None => text.iter().position(|&b| b < b' ' || b == b'"' || b == b'\\')?,
-            };
+            if let Some(word) = text.first_chunk() {
+                let word = u64::from_le_bytes(*word);
+                self.seen |= word;
+                let ends = swar::string_ends(word);
+                if ends == 0 {
+                    self.at += 8;
+                    continue;
+                }
+                self.at += ends.trailing_zeros() as usize / 8;
+            } else {
+                self.seen |= text.iter().fold(0, |all, &byte| all | u64::from(byte));
+                self.at += text.iter().position(|&b| b < b' ' || b == b'"' || b == b'\\')?;
+            }
             match self.text[self.at] {
                 b'"' => {
                     self.at += 1;
@@ -156,21 +166,24 @@ impl<'a> Cursor<'a> {
     pub(super) fn integer(&mut self) -> Option<i32> {
         let negative = self.peek()? == b'-';
         self.at += usize::from(negative);
-        let digits = self.digits(10)?;
-        let size = digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'));
+        let size = self.digits(10)?;
         i32::try_from(if negative { -size } else { size }).ok()
     }
 
-    /// The digits of an integer without sign, at most so many.
+    /// An integer without sign, of at most so many digits.
     #[inline]
-    fn digits(&mut self, most: usize) -> Option<&'a [u8]> {
-        let text = &self.text[self.at..];
-        let count = text.iter().take(most + 1).take_while(|b| b.is_ascii_digit()).count();
-        if count == 0 || count > most || count > 1 && text[0] == b'0' {
-            return None;
+    fn digits(&mut self, most: usize) -> Option<i64> {
+        let start = self.at;
+        let mut size = 0;
+        while let Some(digit) = self.text.get(self.at).map(|byte| byte.wrapping_sub(b'0'))
+            && digit < 10
+            && self.at - start <= most
+        {
+            size = size * 10 + i64::from(digit);
+            self.at += 1;
         }
-        self.at += count;
-        Some(&text[..count])
+        let count = self.at - start;
+        (count > 0 && count <= most && (count == 1 || self.text[start] != b'0')).then_some(size)
     }
 
     /// Moves behind a string, a number or a literal.
@@ -185,9 +198,9 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn literal(&mut self, word: &[u8]) -> Option<()> {
+    pub(super) fn literal<const N: usize>(&mut self, word: &[u8; N]) -> Option<()> {
         self.peek()?;
-        self.skips(word).then_some(())
+        (self.text[self.at..].first_chunk() == Some(word)).then(|| self.at += N)
     }
 
     /// Moves behind the rest of an array of numbers of up to three digits, as the bytes of a text are.

@@ -18,7 +18,7 @@ from support.places import DATA
 from support.sound_payloads import sound_payloads
 from tokenrecords import detect_dialect, entries_from_response, read_response
 from tokenrecords.engines import response
-from tokenrecords.engines.body import Entries, Spliced, parsed, spliced
+from tokenrecords.engines.body import Entries, Spliced, natively, parsed, spliced
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
@@ -299,3 +299,11 @@ def test_a_payload_without_anything_large_is_parsed():
     assert spliced(b'{"token_ids":[1,7]}') is None
     assert spliced(b"[") is None
     assert parsed(b'{"token_ids":[1,7]}') == from_json(b'{"token_ids":[1,7]}')
+
+
+def test_where_memory_is_short_nothing_is_read_again():
+    def read(_: Spliced) -> None:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        natively(BODY, read)
