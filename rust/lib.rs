@@ -69,6 +69,7 @@ pub mod json;
 pub mod prefixes;
 mod sha256;
 pub mod source;
+pub mod sse;
 pub mod wire;
 
 #[cfg(test)]

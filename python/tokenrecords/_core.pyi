@@ -11,6 +11,7 @@ import numpy.typing as npt
 _TokenSequence: TypeAlias = Any
 
 __all__ = [
+    "ChunkRules",
     "DEBUG",
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
@@ -19,6 +20,7 @@ __all__ = [
     "PrefixIndex",
     "RecordLine",
     "RecordScanner",
+    "SseEvents",
     "__version__",
     "array_over",
     "compute_digest",
@@ -246,6 +248,28 @@ def staged_routes(values: Any) -> npt.NDArray[np.int32] | None:
     """An int32 array of shape `(rows, layers, k)` of nested lists of exact ints between -2**30 and 2**30, else None."""
 
 @final
+class ChunkRules:
+    """What becomes of each member of a stream's chunks where several that are alike are taken as one.
+
+    Args:
+        rules: By key; `"*"` for all others, which a chunk must lack otherwise. A rule is one of these:
+
+            - `"text"`: texts are joined;
+            - `"list"`: lists are joined;
+            - `"entries"`: likewise, for the list of a chunk whose objects tell by their keys what they say of tokens;
+            - `"same"`: the value is the same in each, as it is written;
+            - a tuple: likewise, and one of these texts;
+            - `"last"`: the last value stays; none is a list;
+            - `"never"`: a chunk that has a value stands alone;
+            - a dict: the value is an object with rules of its own;
+            - a list of a dict: it is a list of one such object.
+
+            Null is the same in each, whatever the rule. Lists that are as long as each other in one are so in all.
+    """
+
+    def __new__(cls, rules: dict[str, Any]) -> Self: ...
+
+@final
 class IdWords:
     """A list of words like "token_id:41", of which it holds the ids alone."""
 
@@ -349,3 +373,41 @@ class RecordScanner:
 
     def close(self) -> None:
         """End the threads; nothing is to be taken then."""
+
+@final
+class SseEvents:
+    """The events of a stream, cut from its bytes as they come in, up to `data: [DONE]`.
+
+    Lines of data of one event are joined by LF. A line of JSON alone counts as data, too; of objects on lines one below
+    the other each is an event. White space around a line, and a byte order mark before it, are nothing.
+    """
+
+    def __new__(cls) -> Self: ...
+    @property
+    def body(self) -> bytes:
+        """All bytes so far."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether `data: [DONE]` came."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes, cut anywhere."""
+
+    def end(self) -> None:
+        """Take what has come of an event as all of it."""
+
+    def joined(self, rules: ChunkRules) -> bytes | None:
+        """The chunks as the text of a JSON array, those as one that the rules let be one.
+
+        None where an event is no object that is surely well-formed.
+        """
+
+    def __len__(self) -> int:
+        """How many events are whole."""
+
+    def __getitem__(self, index: int, /) -> tuple[str, int, bytes]:
+        """What an event is, where its first line begins, and what it says.
+
+        It is `"data"`, an `"error"` with its words, or an `"unknown"` line, which no stream has.
+        """

@@ -12,6 +12,7 @@ mod array;
 mod avx2;
 mod backend;
 mod body;
+mod chunks;
 mod columns;
 mod entry;
 mod halt;
@@ -27,8 +28,10 @@ mod swar;
 mod text;
 mod walk;
 
+pub(crate) use array::trim;
 pub use backend::push_ints;
 pub use body::{Body, Found, Step, Value, scan_body};
+pub use chunks::{Rule, Rules, join_chunks};
 pub use columns::Columns;
 pub use halt::Halt;
 pub use ids::Ids;

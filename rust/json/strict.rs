@@ -6,6 +6,9 @@ use super::swar;
 /// The most digits of an integer among floats: any such is an `f64`.
 const MOST_DIGITS: usize = 15;
 
+/// The most digits of a number of any length: each reader makes a number of them.
+const LONGEST_NUMBER: usize = 1_000;
+
 /// A place in a text. A method that gives None may have moved it.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
@@ -159,6 +162,33 @@ impl<'a> Cursor<'a> {
             // The zero of -0 has no sign.
             _ => (whole <= MOST_DIGITS).then_some(number + 0.0),
         }
+    }
+
+    /// A number, whatever holds it.
+    #[inline]
+    pub(super) fn number_of_any_length(&mut self) -> Option<()> {
+        self.peek()?;
+        self.skips(b"-");
+        let start = self.at;
+        let whole = self.digit_run()?;
+        if whole > 1 && self.text[start] == b'0' {
+            return None;
+        }
+        if self.skips(b".") {
+            self.digit_run()?;
+        }
+        if self.skips(b"e") || self.skips(b"E") {
+            let _ = self.skips(b"-") || self.skips(b"+");
+            self.digit_run()?;
+        }
+        (self.at - start <= LONGEST_NUMBER).then_some(())
+    }
+
+    /// Moves behind one or more digits; gives how many.
+    fn digit_run(&mut self) -> Option<usize> {
+        let count = self.text[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(count)
     }
 
     /// An integer that an `i32` holds.

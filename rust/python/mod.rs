@@ -14,6 +14,7 @@ mod pending;
 mod prefixes;
 mod scanner;
 mod small_int;
+mod sse;
 mod staging;
 mod tokens;
 
@@ -50,6 +51,9 @@ mod _core {
 
     #[pymodule_export]
     use super::scanner::{RecordLine, RecordScanner};
+
+    #[pymodule_export]
+    use super::sse::{ChunkRules, SseEvents};
 
     #[pymodule_export]
     const DIGEST_VERSION: u8 = wire::VERSION;

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tokenrecords.engines.joining import append, closed, set_once
+from tokenrecords._core import ChunkRules
+from tokenrecords.engines.joining import RULES, Joined, append, closed, set_once
 from tokenrecords.engines.payload import count, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
@@ -23,17 +24,28 @@ _SCORES: Final = ("output_token_logprobs", LOG_PROBS)
 _LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK})
 _ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS})
 _STRUCTURE: Final = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
-# What a delta of each type adds to its block, and where.
-_PIECES: Final = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
+# What a delta adds to its block.
+_PIECES: Final = ("text", "thinking", "signature", "partial_json")
+_RULES: Final = {
+    **RULES,
+    **dict.fromkeys(_LISTS, "list"),
+    **dict.fromkeys(_ONCE, "same"),
+    **dict.fromkeys(("content_block", "usage", "citation"), "never"),
+    "*": "last",
 }
 
 
 class Messages:
     """A message while its events come in."""
+
+    RULES: ClassVar = ChunkRules(
+        {
+            **_RULES,
+            "type": ("content_block_delta",),
+            "index": "same",
+            "delta": {**_RULES, **dict.fromkeys(_PIECES, "text"), "type": "same"},
+        }
+    )
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
         self._check_ids = check_ids
@@ -81,15 +93,15 @@ class Messages:
         """Add a delta to its block; what is left of it belongs to the message."""
         block = self._blocks.setdefault(index, {})
         rest = {key: value for key, value in delta.items() if key != "type"}
-        piece = _PIECES.get(str(delta.get("type")))
-        if piece is not None:
-            value = rest.pop(piece, None)
-            if isinstance(block.get(piece), str):
-                append(block, piece, block.pop(piece), k)
-            if value is not None:
-                append(block, piece, value, k)
-        elif delta.get("type") == "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), rest.pop("citation", None)]
+        pieces: dict[str, Any] = {name: rest.pop(name) for name in _PIECES if name in rest}
+        if delta.get("type") == "citations_delta":
+            pieces["citations"] = [rest.pop("citation", None)]
+        for name, piece in pieces.items():
+            if piece is None:
+                continue
+            if type(block.get(name)) in (str, list):  # what the block began with
+                block[name] = Joined([block[name]])
+            append(block, name, piece, k)
         return rest
 
     def payload(self) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from tokenrecords._core import ChunkRules
 from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.joining import Growing, append, closed, set_once, unpacked
+from tokenrecords.engines.joining import RULES, Growing, append, closed, set_once, unpacked
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
 from tokenrecords.engines.payload import choices_of, count, listed, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
@@ -23,10 +24,25 @@ _LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK, "sampling_mask"})
 # Said once for the whole response; said again, it must be the same.
 _ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "indexer_topk"})
 _ONCE_IN_EXTENSIONS: Final = frozenset({"input_ids", "output_ids"})
+# What engines add as an object.
+_OF_ENGINES: Final = ("meta_info", "nvext", "sglext", "sgl_ext", "provider_specific_fields")
 # Said in each chunk: the first one stays.
 _FIRST: Final = frozenset({"id", "request_id", "object", "created", "model", "role"})
 # Said again from the start in each chunk, with what is new at the end, or in pieces.
 _GROWING: Final = frozenset({"completion_token_ids", "output_token_logprobs", "input_token_logprobs"})
+
+_FUNCTION: Final = {"name": "never", "*": "text"}
+_RULES: Final = {
+    **RULES,
+    **dict.fromkeys(_TEXTS, "text"),
+    **dict.fromkeys(_LISTS, "list"),
+    **dict.fromkeys(_ONCE | _FIRST, "same"),
+    **dict.fromkeys(("token_id", *_OF_ENGINES), "never"),
+    "logprobs": {**dict.fromkeys(ENTRY_LISTS, "entries"), "*": "list"},
+    "function_call": _FUNCTION,
+    "tool_calls": [{"function": _FUNCTION, "*": "same"}],
+    "*": "last",
+}
 
 
 class Completion:
@@ -36,6 +52,8 @@ class Completion:
         dialect: The name that errors give; None to detect it.
         check_ids: True to refuse chunks of two responses.
     """
+
+    RULES: ClassVar = ChunkRules({**_RULES, "choices": [{**_RULES, "index": "same", "delta": _RULES}]})
 
     def __init__(self, dialect: str | None, *, check_ids: bool) -> None:
         self._dialect = dialect

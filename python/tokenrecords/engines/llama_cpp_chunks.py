@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tokenrecords.engines.joining import append, closed, set_once
+from tokenrecords._core import ChunkRules
+from tokenrecords.engines.joining import RULES, append, closed, set_once
 from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
@@ -15,6 +16,16 @@ _PIECES: Final = frozenset({"content", "tokens", "completion_probabilities"})
 
 class Pieces:
     """Answers while their chunks come in."""
+
+    RULES: ClassVar = ChunkRules(
+        {
+            **RULES,
+            **dict.fromkeys(_PIECES, "list"),
+            "content": "text",
+            **dict.fromkeys((PROMPT, "index"), "same"),
+            "*": "last",
+        }
+    )
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:  # noqa: ARG002 - the chunks have no id
         self._bodies: dict[Any, dict[str, Any]] = {}

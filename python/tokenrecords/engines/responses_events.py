@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tokenrecords.engines.joining import append, closed, set_once
+from tokenrecords._core import ChunkRules
+from tokenrecords.engines.joining import RULES, append, closed, set_once
 from tokenrecords.engines.payload import count, listed, mapping, plain
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
@@ -33,6 +34,17 @@ _ARGUMENTS: Final = {
 
 class Response:
     """A response while its events come in."""
+
+    RULES: ClassVar = ChunkRules(
+        {
+            **RULES,
+            **dict.fromkeys(("response", "item"), "never"),
+            **dict.fromkeys(("type", "output_index", *(number for _, number, _, _ in _PARTS.values()), *_ONCE), "same"),
+            **dict.fromkeys(_LISTS | _OF_EVENTS, "list"),
+            "delta": "text",
+            "*": "last",
+        }
+    )
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
         self._check_ids = check_ids

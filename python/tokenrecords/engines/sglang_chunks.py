@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from tokenrecords._core import ChunkRules
 from tokenrecords.engines.joining import Growing, closed, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
 from tokenrecords.tokens.arrays import same
@@ -19,6 +20,8 @@ _PROMPT_ENTRIES: Final = "input_token_logprobs"
 
 class Generate:
     """Samples while their chunks come in."""
+
+    RULES: ClassVar = ChunkRules({})  # each chunk stands alone
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
         self._check_ids = check_ids
@@ -85,10 +88,10 @@ class _Sample:
         """Whether an engine that counts nothing sends all from the start: LMDeploy's pairs come in pieces."""
         if any(len(listed(entry)) == 2 for entry in ends(meta.get(_ENTRIES))):
             return False
-        held = "".join(self._texts)
-        if self._whole is not None or not held or not isinstance(text, str) or text == held:
+        if self._whole is not None or not isinstance(text, str):
             return self._whole
-        return text.startswith(held)
+        held = "".join(self._texts)
+        return text.startswith(held) if held and text != held else None
 
     def _say(self, text: Any) -> None:
         if not isinstance(text, str):

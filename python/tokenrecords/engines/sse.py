@@ -4,51 +4,84 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from tokenrecords._core import SseEvents
 from tokenrecords.engines.payload import plain
 
-_SKIPPED: Final = ("id", "retry")
+Chunk: TypeAlias = Mapping[str, Any]
+
+_TEXT: Final = (str, bytes, bytearray, memoryview)
+_DONE: Final = b"[DONE]"
+_SHOWN: Final = 80
 
 
-def parsed(chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """The chunks of dicts, models, lines of the SSE stream or the stream's text, up to `data: [DONE]`.
+def parts(chunks: Any) -> Iterator[SseEvents | Chunk]:
+    """The chunks of dicts and models as mappings, lines of the SSE stream that follow each other as events.
+
+    Raises:
+        TypeError: A chunk is of another type.
+    """
+    events: SseEvents | None = None
+    for item in [chunks] if isinstance(chunks, (*_TEXT, Mapping)) else chunks:
+        if isinstance(item, _TEXT):
+            events = SseEvents() if events is None else events
+            events.feed(item.encode(errors="surrogatepass") if isinstance(item, str) else bytes(item))
+            events.feed(b"\n")  # a line has its end or is one
+            if events.is_done:
+                break
+            continue
+        if events is not None:
+            yield _ended(events)
+            events = None
+        chunk = plain(item)
+        if not isinstance(chunk, Mapping):
+            raise TypeError(f"a chunk must be a mapping, a model or a line, got {type(chunk).__name__}")
+        yield chunk
+    if events is not None:
+        yield _ended(events)
+
+
+def _ended(events: SseEvents) -> SseEvents:
+    events.end()
+    return events
+
+
+def parsed(chunks: Iterable[SseEvents | Chunk]) -> Iterator[Chunk]:
+    """The chunks of what `parts` gives, up to `data: [DONE]`.
 
     Raises:
         ValueError: A line is neither SSE nor JSON.
-        TypeError: A chunk is of another type.
     """
-    failed = False  # the event that a line belongs to is an error
-    for item in [chunks] if isinstance(chunks, str | bytes | bytearray | Mapping) else chunks:
-        if isinstance(item, str | bytes | bytearray):
-            text = item if isinstance(item, str) else bytes(item).decode()
-            # Not splitlines: JSON may hold U+2028 and its like unescaped, and SSE knows CR and LF alone.
-            for line in text.replace("\r", "\n").split("\n"):
-                name, data = _field(line)
-                if name == "event":
-                    failed = data == "error"
-                elif name == "error" or (failed and data):  # a comment of such an event says it as well
-                    yield {"error": _words(data)}
-                elif name == "data" and data == "[DONE]":
-                    return
-                elif name == "data":
-                    yield _chunk(data, line)
-                elif name and name not in _SKIPPED:
-                    raise ValueError(f"not a line of an SSE stream: {line[:80]!r}")
-        else:
-            chunk = plain(item)
-            if not isinstance(chunk, Mapping):
-                raise TypeError(f"a chunk must be a mapping, a model or a line, got {type(chunk).__name__}")
-            yield chunk
+    for part in chunks:
+        if isinstance(part, Mapping):
+            yield part
+            continue
+        for kind, _, data in map(part.__getitem__, range(len(part))):
+            if data == _DONE and kind == "data":
+                return
+            yield chunk_of(kind, data)
 
 
-def _field(line: str) -> tuple[str, str]:
-    """The name and the value of a line's field; a line of JSON alone is data, a comment has no name."""
-    line = line.removeprefix("\ufeff").strip()
-    if line.startswith("{"):
-        return "data", line
-    name, colon, data = line.partition(":")
-    return name, data.strip() if colon else ""
+def chunk_of(kind: str, data: bytes) -> Chunk:
+    """The chunk of an event; an error has the words of the server under `error`.
+
+    Raises:
+        ValueError: It holds none.
+    """
+    # Half a character that was cut costs no tokens.
+    text = data.decode(errors="surrogatepass")
+    if kind == "unknown":
+        raise ValueError(f"not a line of an SSE stream: {text[:_SHOWN]!r}")
+    if kind == "error":
+        return {"error": _words(text)}
+    try:
+        chunk = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"a line of the stream is not JSON ({error}): {text[:_SHOWN]!r}") from None
+    if not isinstance(chunk, dict):
+        raise ValueError(f"a line of the stream holds no chunk: {text[:_SHOWN]!r}")
+    return chunk
 
 
 def _words(data: str) -> Any:
@@ -58,13 +91,3 @@ def _words(data: str) -> Any:
     except (ValueError, RecursionError):
         return data
     return said.get("error", said) if isinstance(said, dict) else said
-
-
-def _chunk(data: str, line: str) -> dict[str, Any]:
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"a line of the stream is not JSON ({error}): {line[:80]!r}") from None
-    if not isinstance(chunk, dict):
-        raise ValueError(f"a line of the stream holds no chunk: {line[:80]!r}")
-    return chunk

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from itertools import chain
+from typing import Any, ClassVar, Final, Protocol
 
+from pydantic_core import from_json
+
+from tokenrecords._core import ChunkRules, SseEvents
 from tokenrecords.engines import anthropic_events, responses_events
 from tokenrecords.engines.anthropic_events import Messages
 from tokenrecords.engines.completion_chunks import Completion
+from tokenrecords.engines.joining import WORDS
 from tokenrecords.engines.llama_cpp_chunks import Pieces
 from tokenrecords.engines.payload import listed, mapping, plain
 from tokenrecords.engines.responses_events import Response
 from tokenrecords.engines.sglang_chunks import Generate
-from tokenrecords.engines.sse import parsed
+from tokenrecords.engines.sse import Chunk, parsed, parts
 from tokenrecords.engines.tgi_chunks import Tokens
 
 # What comes in between to keep a connection open.
 _SIGNS_OF_LIFE: Final = ("ping", "keepalive")
-# Where an error that does not call itself one has its words, and what a response has in their place.
-_WORDS: Final = ("message", "detail", "errors")
+# What a response has where an error has its words.
 _PARTS: Final = frozenset({"choices", "usage", "output", "content", "text", "token", "output_ids", "meta_info"})
 
 
 class _Stream(Protocol):
+    RULES: ClassVar[ChunkRules]  # which chunks it may take as one
+
     def __init__(self, dialect: str | None, /, *, check_ids: bool) -> None: ...
 
-    def add(self, k: int, chunk: Mapping[str, Any], /) -> None: ...
+    def add(self, k: int, chunk: Chunk, /) -> None: ...
 
     def payload(self) -> Any: ...
 
@@ -40,8 +46,8 @@ def merge_stream(chunks: Iterable[Any], *, dialect: str | None = None, check_ids
 
     Args:
         chunks: The chunks in order, as dicts, pydantic objects of a client, or lines of the SSE stream (str or bytes;
-            comments, blank lines and other fields are skipped, `data: [DONE]` ends it). A whole stream in one str or
-            bytes is split into lines.
+            comments, blank lines and other fields are skipped, `data: [DONE]` ends it). A whole stream may be one str,
+            bytes, bytearray or memoryview.
         dialect: The name that errors give; None to detect it.
         check_ids: False to take chunks of different ids for those of one response: some servers give each its own.
 
@@ -64,12 +70,49 @@ def merge_stream(chunks: Iterable[Any], *, dialect: str | None = None, check_ids
     >>> merged["choices"][0]["message"], merged["choices"][0]["token_ids"], merged["prompt_token_ids"]
     ({'role': 'assistant', 'content': 'ok'}, [41, 2], [1])
     """
+    given = parts(chunks)
+    first, second = next(given, None), next(given, None)
+    if isinstance(first, SseEvents) and second is None:
+        return merge_events(first, dialect=dialect, check_ids=check_ids)
+    held = (part for part in (first, second) if part is not None)
+    return _merge(parsed(chain(held, given)), dialect, check_ids=check_ids)
+
+
+def merge_events(events: SseEvents, *, dialect: str | None = None, check_ids: bool = True) -> Any:
+    """What `merge_stream` gives of the events of a stream, of which many chunks are parsed and joined as one.
+
+    Raises:
+        ValueError: As `merge_stream`.
+    """
+    alike = _joined(events)
+    if alike is not None:
+        try:
+            return _merge(alike, dialect, check_ids=check_ids)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S110 - whatever it is: chunk by chunk it has its place
+            pass
+    return _merge(parsed([events]), dialect, check_ids=check_ids)
+
+
+def _joined(events: SseEvents) -> list[Chunk] | None:
+    """The chunks, those as one that may be taken so; None where they are for `parsed` to read."""
+    try:
+        held = (from_json(events[place][2]) for place in range(len(events)))
+        kind = next(_kind(chunk) for chunk in held if not _is_sign_of_life(chunk))
+        text = events.joined(kind.RULES)
+        return None if text is None else from_json(text)
+    except (ValueError, StopIteration, AttributeError, TypeError):  # the first of them is no chunk
+        return None
+
+
+def _merge(chunks: Iterable[Chunk], dialect: str | None, *, check_ids: bool) -> Any:
     stream: _Stream | None = None
-    for k, chunk in enumerate(parsed(chunks)):
+    for k, chunk in enumerate(chunks):
         error = server_error(chunk)
         if error is not None:
             raise ValueError(f"chunk {k}: the server sent an error: {error}")
-        if chunk.get("type") in _SIGNS_OF_LIFE and "choices" not in chunk:
+        if _is_sign_of_life(chunk):
             continue
         if stream is None:
             stream = _kind(chunk)(dialect, check_ids=check_ids)
@@ -79,7 +122,11 @@ def merge_stream(chunks: Iterable[Any], *, dialect: str | None = None, check_ids
     return stream.payload()
 
 
-def _kind(chunk: Mapping[str, Any]) -> type[_Stream]:
+def _is_sign_of_life(chunk: Chunk) -> bool:
+    return chunk.get("type") in _SIGNS_OF_LIFE and "choices" not in chunk
+
+
+def _kind(chunk: Chunk) -> type[_Stream]:
     """What the first chunk of a stream says of the others."""
     if _is_event(chunk):
         return Response if str(chunk["type"]).startswith(responses_events.PREFIX) else Messages
@@ -92,25 +139,25 @@ def _kind(chunk: Mapping[str, Any]) -> type[_Stream]:
     return Pieces if "content" in chunk and "stop" in chunk else Completion
 
 
-def server_error(chunk: Mapping[str, Any]) -> str | None:
+def server_error(chunk: Chunk) -> str | None:
     """What a server says went wrong, in its own words, of a chunk or a whole body; None where it says nothing of it."""
     of_choices = (mapping(choice).get("error") for choice in listed(chunk.get("choices")))
     error = next((said for said in (chunk.get("error"), *of_choices) if said is not None), None)
     if error is None and not _is_error(chunk):
         return None
     # The words are in the error, or beside it.
-    said = mapping(error).get("message") or error or next(filter(None, map(chunk.get, _WORDS)), None)
+    said = mapping(error).get("message") or error or next(filter(None, map(chunk.get, WORDS)), None)
     return str(said or dict(chunk))
 
 
-def _is_error(chunk: Mapping[str, Any]) -> bool:
+def _is_error(chunk: Chunk) -> bool:
     """True for an object that calls itself an error, and for words where a response has its parts."""
     if "error" in (chunk.get("object"), chunk.get("type")):
         return True
-    return _PARTS.isdisjoint(chunk) and not _is_event(chunk) and any(map(chunk.get, _WORDS))
+    return _PARTS.isdisjoint(chunk) and not _is_event(chunk) and any(map(chunk.get, WORDS))
 
 
-def _is_event(chunk: Mapping[str, Any]) -> bool:
+def _is_event(chunk: Chunk) -> bool:
     kind = chunk.get("type")
     return isinstance(kind, str) and (kind.startswith(responses_events.PREFIX) or kind in anthropic_events.EVENTS)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from tokenrecords._core import ChunkRules
 from tokenrecords.engines.payload import mapping
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ _OWN: Final = ("index", "token", "top_tokens", "generated_text", "details")
 
 class Tokens:
     """An answer while its tokens come in."""
+
+    RULES: ClassVar = ChunkRules({})  # each chunk stands alone
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:  # noqa: ARG002 - TGI's events have no id
         self._body: dict[str, Any] = {}

@@ -67,8 +67,8 @@ class ToolCalls(Unfinished):
         if not self._calls or (place is not None and place >= len(self._calls)):
             return None
         call = self._calls[-1 if place is None else place]
-        held = closed(mapping(call.merged.get("function")).get("name"))
-        return call if piece.get("id") or not held or _names(piece) in (None, held) else None
+        held, name = mapping(call.merged.get("function")).get("name"), _names(piece)
+        return call if piece.get("id") or name is None or not any(held or ()) or _is_text(held, name) else None
 
     def closed(self) -> list[dict[str, Any]]:
         """The calls in order of index, those without one where they began."""
@@ -82,7 +82,7 @@ def _begins_another(call: _Call, piece: Mapping[str, Any], id_: Any) -> bool:
     if name is None or id_ is not None:
         return name is not None and call.merged.get("id") is not None
     function = mapping(call.merged.get("function"))
-    return any(function.get("arguments") or ()) and closed(function.get("name")) != name
+    return any(function.get("arguments") or ()) and not _is_text(function.get("name"), name)
 
 
 def _names(piece: Mapping[str, Any]) -> Any:
@@ -102,5 +102,15 @@ def merge_function(into: dict[str, Any], function: Any, k: int) -> None:
         if not isinstance(value, str):
             raise ValueError(f"chunk {k}: {key} of a function must be text, got {value!r:.80}")
         # The name comes whole, with some servers in each chunk; arguments come in pieces.
-        if key != "name" or closed(into.get(key)) != value:
+        if key not in into or (value and not (key == "name" and _is_text(into[key], value))):
             append(into, key, value, k)
+
+
+def _is_text(pieces: Iterable[str] | None, text: str) -> bool:
+    """True if the pieces are the text; the others are not looked at once one differs."""
+    place = 0
+    for piece in pieces or ():
+        if not text.startswith(piece, place):
+            return False
+        place += len(piece)
+    return place == len(text)

@@ -1,0 +1,119 @@
+//! The events of a stream for Python, and how its chunks are put together.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::json::unless_odd;
+use crate::json::{Rule, Rules, join_chunks};
+use crate::sse::{Events, Kind};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+/// What becomes of the members of chunks. Its documentation stands in `_core.pyi`.
+#[pyclass(frozen, module = "tokenrecords._core")]
+pub struct ChunkRules(Rules);
+
+#[pymethods]
+impl ChunkRules {
+    #[new]
+    fn new(rules: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Ok(Self(rules_of(rules)?))
+    }
+}
+
+fn rules_of(given: &Bound<'_, PyDict>) -> PyResult<Rules> {
+    let mut rules = Rules { keys: Vec::new(), other: Rule::Never };
+    for (key, rule) in given {
+        match key.extract::<&str>()? {
+            "*" => rules.other = rule_of(&rule)?,
+            key => rules.keys.push((key.as_bytes().to_vec(), rule_of(&rule)?)),
+        }
+    }
+    Ok(rules)
+}
+
+fn rule_of(given: &Bound<'_, PyAny>) -> PyResult<Rule> {
+    if let Ok(rules) = given.cast::<PyDict>() {
+        return Ok(Rule::Object(Box::new(rules_of(rules)?)));
+    }
+    if let Ok(list) = given.cast::<PyList>() {
+        return Ok(Rule::Single(Box::new(rules_of(list.get_item(0)?.cast()?)?)));
+    }
+    if let Ok(words) = given.cast::<PyTuple>() {
+        let quoted = |word: Bound<'_, PyAny>| Ok(format!("\"{}\"", word.extract::<&str>()?).into_bytes());
+        return Ok(Rule::OneOf(words.iter().map(quoted).collect::<PyResult<_>>()?));
+    }
+    Ok(match given.extract::<&str>()? {
+        "text" => Rule::Text,
+        "list" => Rule::List,
+        "entries" => Rule::Entries,
+        "same" => Rule::Same,
+        "last" => Rule::Last,
+        "never" => Rule::Never,
+        word => return Err(PyTypeError::new_err(format!("rule is {word:?}: the name of a rule is needed"))),
+    })
+}
+
+/// The events of a stream. Its documentation stands in `_core.pyi`.
+#[pyclass(frozen, module = "tokenrecords._core")]
+#[derive(Default)]
+pub struct SseEvents(Mutex<Events>);
+
+impl SseEvents {
+    fn held(&self, py: Python<'_>) -> MutexGuard<'_, Events> {
+        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl SseEvents {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn feed(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        self.held(py).feed(data).map_err(|_| PyMemoryError::new_err(()))
+    }
+
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.held(py).end().map_err(|_| PyMemoryError::new_err(()))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.held(py).len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: usize) -> PyResult<(&'static str, usize, Bound<'py, PyBytes>)> {
+        let events = self.held(py);
+        let (kind, begin, data) = events.get(index).ok_or_else(|| PyIndexError::new_err("no such event"))?;
+        let kind = match kind {
+            Kind::Data => "data",
+            Kind::Error => "error",
+            Kind::Unknown => "unknown",
+        };
+        Ok((kind, begin, PyBytes::new(py, data)))
+    }
+
+    #[getter]
+    fn is_done(&self, py: Python<'_>) -> bool {
+        self.held(py).is_done()
+    }
+
+    #[getter]
+    fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.held(py).bytes())
+    }
+
+    fn joined<'py>(&self, py: Python<'py>, rules: &ChunkRules) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let text = py.detach(|| {
+            let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            events.chunks().map(|chunks| join_chunks(chunks, &rules.0))
+        });
+        match text {
+            Some(text) => Ok(unless_odd(text)?.map(|text| PyBytes::new(py, &text))),
+            None => Ok(None),
+        }
+    }
+}

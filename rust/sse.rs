@@ -1,0 +1,226 @@
+//! The events of a stream of server-sent events, cut from its bytes as they come in.
+//!
+//! Read is what servers send, not only what the standard has them send: a line of JSON alone is data, white space around
+//! a line and a byte order mark before it are nothing, and objects on lines one below the other are an event each, where
+//! no blank line parts them.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+use crate::json::{Halt, trim};
+
+/// Comes before a text whose bytes say that it is UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The data of the event that ends a stream.
+const DONE: &[u8] = b"[DONE]";
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has data.
+    Data,
+    /// It has the words of an error.
+    Error,
+    /// It is a line that no stream of events has.
+    Unknown,
+}
+
+/// A place among the bytes, or lines of several places.
+#[derive(Clone, Debug)]
+enum Text {
+    Line(Range<usize>),
+    Lines(Vec<u8>),
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+struct Event {
+    kind: Kind,
+    /// Where its first line begins.
+    begin: usize,
+    text: Text,
+}
+
+/// An event of which lines may still come.
+#[derive(Debug, Default)]
+struct Pending {
+    begin: Option<usize>,
+    is_error: bool,
+    data: Option<Text>,
+    /// What an error says elsewhere than in its data.
+    words: Option<Range<usize>>,
+    comment: Option<Range<usize>>,
+}
+
+/// The events of a stream so far.
+#[derive(Debug, Default)]
+pub struct Events {
+    bytes: Vec<u8>,
+    /// Where the line begins whose end has not come.
+    line: usize,
+    /// Up to where that end was looked for.
+    seen: usize,
+    /// Whether the line before ended in CR, to which an LF belongs.
+    after_cr: bool,
+    is_done: bool,
+    pending: Pending,
+    events: Vec<Event>,
+}
+
+impl Events {
+    /// All bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many events are whole.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// What an event is, where its first line begins, and what it says.
+    pub fn get(&self, index: usize) -> Option<(Kind, usize, &[u8])> {
+        self.events.get(index).map(|event| (event.kind, event.begin, self.text(&event.text)))
+    }
+
+    /// Whether the data `[DONE]` came: what comes behind it is no event.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// The chunks that the events hold, in order; None where one of them is no data.
+    pub fn chunks(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let all_data = self.events.iter().all(|event| event.kind == Kind::Data);
+        let texts = self.events.iter().map(|event| self.text(&event.text));
+        all_data.then(|| texts.filter(|&text| text != DONE))
+    }
+
+    /// Takes the next bytes, cut anywhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Memory`]: there is none for them, and nothing was taken.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Halt> {
+        self.bytes.try_reserve(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        while let Some(place) = memchr2(b'\r', b'\n', &self.bytes[self.seen..]) {
+            let end = self.seen + place;
+            let is_rest = self.after_cr && end == self.line && self.bytes[end] == b'\n';
+            if !is_rest {
+                self.take(self.line..end)?;
+            }
+            self.after_cr = self.bytes[end] == b'\r';
+            self.line = end + 1;
+            self.seen = self.line;
+        }
+        self.seen = self.bytes.len();
+        Ok(())
+    }
+
+    /// Takes what has come of a line and an event as all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Memory`]: there is none for the event.
+    pub fn end(&mut self) -> Result<(), Halt> {
+        self.take(self.line..self.bytes.len())?;
+        self.line = self.bytes.len();
+        self.dispatch()
+    }
+
+    /// Takes a line.
+    fn take(&mut self, line: Range<usize>) -> Result<(), Halt> {
+        if self.is_done {
+            return Ok(());
+        }
+        let begin = line.start;
+        let line = self.inner(line);
+        let text = &self.bytes[line.clone()];
+        let colon = text.iter().position(|&b| b == b':');
+        let value = || self.inner(line.start + colon.map_or(text.len(), |colon| colon + 1)..line.end);
+        match &text[..colon.unwrap_or(text.len())] {
+            b"" if colon.is_none() => return self.dispatch(),
+            _ if text[0] == b'{' => return self.data(begin, line),
+            b"data" => return self.data(begin, value()),
+            b"event" => self.pending.is_error = self.bytes[value()] == *b"error",
+            b"error" => (self.pending.is_error, self.pending.words) = (true, Some(value())),
+            b"" => self.pending.comment = Some(value()),
+            b"id" | b"retry" => {}
+            _ => {
+                self.dispatch()?;
+                return self.push(Kind::Unknown, begin, Text::Line(line));
+            }
+        }
+        self.pending.begin.get_or_insert(begin);
+        Ok(())
+    }
+
+    /// Takes a line of data; `begin` is where it begins with its name.
+    fn data(&mut self, begin: usize, line: Range<usize>) -> Result<(), Halt> {
+        let text = &self.bytes[line.clone()];
+        // In no JSON text does a bracket that opens follow one that closes.
+        let is_another = |data: &Text| self.text(data).ends_with(b"}") && matches!(text, [b'{' | b'[', ..]);
+        if self.pending.data.as_ref().is_some_and(is_another) {
+            self.dispatch()?;
+        }
+        let text = &self.bytes[line.clone()];
+        self.pending.begin.get_or_insert(begin);
+        let is_last = text == DONE && self.pending.data.is_none();
+        self.pending.data = Some(match self.pending.data.take() {
+            None => Text::Line(line),
+            Some(Text::Line(first)) => Text::Lines([&self.bytes[first], text].join(&b'\n')),
+            Some(Text::Lines(mut lines)) => {
+                lines.try_reserve(text.len() + 1)?;
+                lines.push(b'\n');
+                lines.extend_from_slice(text);
+                Text::Lines(lines)
+            }
+        });
+        if !is_last {
+            return Ok(());
+        }
+        self.is_done = !self.pending.is_error;
+        self.dispatch()
+    }
+
+    /// Ends the event, if it says anything.
+    fn dispatch(&mut self) -> Result<(), Halt> {
+        let Pending { begin, is_error, data, words, comment } = std::mem::take(&mut self.pending);
+        let (kind, text) = match is_error {
+            true => (Kind::Error, words.map(Text::Line).or(data).or(comment.map(Text::Line))),
+            false => (Kind::Data, data),
+        };
+        match (begin, text) {
+            (Some(begin), Some(text)) if !self.text(&text).is_empty() => self.push(kind, begin, text),
+            _ => Ok(()),
+        }
+    }
+
+    fn push(&mut self, kind: Kind, begin: usize, text: Text) -> Result<(), Halt> {
+        self.events.try_reserve(1)?;
+        self.events.push(Event { kind, begin, text });
+        Ok(())
+    }
+
+    fn text<'a>(&'a self, text: &'a Text) -> &'a [u8] {
+        match text {
+            Text::Line(place) => &self.bytes[place.clone()],
+            Text::Lines(lines) => lines,
+        }
+    }
+
+    /// The place without what is nothing at its ends.
+    fn inner(&self, place: Range<usize>) -> Range<usize> {
+        let whole = &self.bytes[place.clone()];
+        let inner = trim(whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole));
+        let start = place.end - whole.len() + inner.as_ptr().addr() - whole.as_ptr().addr();
+        start..start + inner.len()
+    }
+}
