@@ -255,8 +255,8 @@ class ChunkRules:
         rules: By key; `"*"` for all others, which a chunk must lack otherwise. A rule is one of these:
 
             - `"text"`: texts are joined;
-            - `"list"`: lists are joined;
-            - `"entries"`: likewise, for the list of a chunk whose objects tell by their keys what they say of tokens;
+            - `"list"`: lists are joined; a chunk with two under one key stands alone;
+            - `"entries"`: likewise, where objects tell by their keys what they say of tokens; one such list a chunk;
             - `"same"`: the value is the same in each, as it is written;
             - a tuple: likewise, and one of these texts;
             - `"last"`: the last value stays; none is a list;

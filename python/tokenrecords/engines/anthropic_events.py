@@ -94,8 +94,8 @@ class Messages:
         block = self._blocks.setdefault(index, {})
         rest = {key: value for key, value in delta.items() if key != "type"}
         pieces: dict[str, Any] = {name: rest.pop(name) for name in _PIECES if name in rest}
-        if delta.get("type") == "citations_delta":
-            pieces["citations"] = [rest.pop("citation", None)]
+        citation = rest.pop("citation", None)
+        pieces["citations"] = None if citation is None else [citation]
         for name, piece in pieces.items():
             if piece is None:
                 continue

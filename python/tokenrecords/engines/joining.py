@@ -15,8 +15,8 @@ from tokenrecords.tokens.names import ARRAY_FIELDS, GENERATION
 _IDS: Final = frozenset({"token_ids", "output_ids", "gen_tokens"})  # of generated tokens
 # Where an error that does not call itself one has its words.
 WORDS: Final = ("message", "detail", "errors")
-# The rules by which several chunks may be taken as one: what a server says of an error stands in a chunk of its own.
-RULES: Final = dict.fromkeys(("error", *WORDS), "never")
+# By these rules several chunks may be taken as one, whatever the stream: no error and no kind of a chunk is lost.
+RULES: Final = {**dict.fromkeys(("type", "object"), "same"), **dict.fromkeys(("error", *WORDS), "never")}
 
 
 class Unfinished:

@@ -48,7 +48,6 @@ pub(super) struct Outline {
     counts: Vec<usize>,
     /// Whether the chunk stands alone.
     stands_alone: bool,
-    has_entries: bool,
 }
 
 impl Outline {
@@ -57,8 +56,8 @@ impl Outline {
         self.shape.clear();
         self.pieces.clear();
         self.counts.clear();
-        (self.stands_alone, self.has_entries) = (false, false);
-        let mut walk = Walk { cursor: Cursor::new(text, 0), outline: self };
+        self.stands_alone = false;
+        let mut walk = Walk { cursor: Cursor::new(text, 0), outline: self, lists: Vec::new(), has_entries: false };
         walk.object(rules, 0)?;
         (walk.cursor.peek().is_none() && str::from_utf8(text).is_ok()).then_some(())
     }
@@ -81,9 +80,12 @@ impl Outline {
 struct Walk<'a, 'b> {
     cursor: Cursor<'a>,
     outline: &'b mut Outline,
+    /// The keys of lists so far: two of one key may become one list, and take turns in it.
+    lists: Vec<&'a [u8]>,
+    has_entries: bool,
 }
 
-impl Walk<'_, '_> {
+impl<'a> Walk<'a, '_> {
     fn object(&mut self, rules: &Rules, depth: usize) -> Option<()> {
         self.cursor.take(b'{')?;
         self.outline.shape.push(b'{');
@@ -92,7 +94,7 @@ impl Walk<'_, '_> {
                 let key = self.cursor.key()?;
                 self.outline.shape.extend_from_slice(key);
                 self.outline.shape.push(END);
-                self.member(rules.of(key), depth + 1)?;
+                self.member(key, rules.of(key), depth + 1)?;
                 if !self.cursor.goes_on(b'}')? {
                     break;
                 }
@@ -102,7 +104,7 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    fn member(&mut self, rule: &Rule, depth: usize) -> Option<()> {
+    fn member(&mut self, key: &'a [u8], rule: &Rule, depth: usize) -> Option<()> {
         let first = self.cursor.peek()?;
         let start = self.cursor.at();
         match (rule, first) {
@@ -115,10 +117,14 @@ impl Walk<'_, '_> {
                 self.outline.pieces.push(Piece::Text(start + 1..self.cursor.at() - 1));
                 self.outline.shape.push(b't');
             }
-            (Rule::List, b'[') => self.list(false, depth)?,
+            (Rule::List, b'[') => {
+                self.outline.stands_alone |= self.lists.contains(&key);
+                self.lists.push(key);
+                self.list(false, depth)?;
+            }
             (Rule::Entries, b'[') => {
-                self.outline.stands_alone |= self.outline.has_entries;
-                self.outline.has_entries = true;
+                self.outline.stands_alone |= self.has_entries;
+                self.has_entries = true;
                 self.list(true, depth)?;
             }
             (Rule::Same | Rule::OneOf(_), _) => {

@@ -5,7 +5,7 @@
 pub enum Rule {
     /// Texts are joined.
     Text,
-    /// Lists are joined.
+    /// Lists are joined; a chunk has one such list of a key at most.
     List,
     /// Lists of objects that say of tokens what the keys tell are joined; a chunk has one such list at most.
     Entries,
