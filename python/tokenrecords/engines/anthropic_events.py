@@ -19,6 +19,7 @@ EVENTS: Final = frozenset(
         *("content_block_start", "content_block_delta", "content_block_stop"),
     }
 )
+ENDS: Final = frozenset({"message_stop"})
 _IDS: Final = ("output_ids", "token_ids", GENERATION)
 _SCORES: Final = ("output_token_logprobs", LOG_PROBS)
 _LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK})

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "response."
 _FINAL: Final = frozenset({"response.completed", "response.incomplete", "response.cancelled"})
+_FAILED: Final = "response.failed"
+ENDS: Final = _FINAL | {_FAILED}
 _LISTS: Final = frozenset({"token_ids", "output_ids", "output_token_logprobs", GENERATION, LOG_PROBS, LOSS_MASK})
 _ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS})
 _OF_EVENTS: Final = frozenset({"logprobs"})  # a list of a part of the item
@@ -59,9 +61,9 @@ class Response:
             ValueError: It is of another response, or says that the response failed.
         """
         kind, response = str(event.get("type")), mapping(event.get("response"))
-        if kind == "response.failed":
-            error = mapping(response.get("error"))
-            raise ValueError(f"chunk {k}: the server sent an error: {error.get('message') or response.get('error')}")
+        error = failure(event)
+        if error is not None:
+            raise ValueError(f"chunk {k}: the server sent an error: {error}")
         own, held = response.get("id"), self._head.get("id")
         if self._check_ids and own and held and own != held:
             raise ValueError(f"chunk {k}: id {own!r} of another response than {held!r}")
@@ -83,6 +85,14 @@ class Response:
             if final and any(_tokens(item) for item in built):
                 raise ValueError(f"the stream has the tokens of {len(built)} items, and the last event {len(final)}")
         return {"object": "response", **self._head, "output": items}
+
+
+def failure(event: Mapping[str, Any]) -> str | None:
+    """What the event of a failed response says went wrong; None of any other event."""
+    if event.get("type") != _FAILED:
+        return None
+    error = mapping(event.get("response")).get("error")
+    return str(mapping(error).get("message") or error)
 
 
 class _Item:

@@ -12,7 +12,7 @@ from tokenrecords.engines.payload import plain
 Chunk: TypeAlias = Mapping[str, Any]
 
 _TEXT: Final = (str, bytes, bytearray, memoryview)
-_DONE: Final = b"[DONE]"
+DONE: Final = b"[DONE]"  # the data of the event that ends a stream
 _SHOWN: Final = 80
 
 
@@ -58,7 +58,7 @@ def parsed(chunks: Iterable[SseEvents | Chunk]) -> Iterator[Chunk]:
             yield part
             continue
         for kind, _, data in map(part.__getitem__, range(len(part))):
-            if data == _DONE and kind == "data":
+            if data == DONE and kind == "data":
                 return
             yield chunk_of(kind, data)
 
