@@ -17,6 +17,7 @@ from chains import chains
 from compare import FULL, SMOKE, Effort, Table, environment, measure
 from files import files
 from reference import NAME, VERSION, reference_records
+from streams import streams
 from tokenrecords import (
     TokenEntry,
     compute_digest,
@@ -196,6 +197,7 @@ SECTIONS = {
     "files": partial(files, reference=REFERENCE),
     "chains": chains,
     "bodies": bodies,
+    "streams": streams,
 }
 
 
