@@ -1,4 +1,4 @@
-"""Streamed calls: from the bytes of the stream to its payload, against a JSON reader and the joining of what it gives."""
+"""Streamed calls: from the bytes of a stream to its payload, against a JSON reader and the joining of dicts."""
 
 from __future__ import annotations
 

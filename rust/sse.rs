@@ -66,39 +66,45 @@ pub struct Events {
     after_cr: bool,
     is_done: bool,
     pending: Pending,
-    events: Vec<Event>,
+    whole: Vec<Event>,
 }
 
 impl Events {
     /// All bytes so far.
+    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// How many events are whole.
+    #[must_use]
     pub fn len(&self) -> usize {
-        self.events.len()
+        self.whole.len()
     }
 
     /// Whether none is.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.whole.is_empty()
     }
 
     /// What an event is, where its first line begins, and what it says.
+    #[must_use]
     pub fn get(&self, index: usize) -> Option<(Kind, usize, &[u8])> {
-        self.events.get(index).map(|event| (event.kind, event.begin, self.text(&event.text)))
+        self.whole.get(index).map(|event| (event.kind, event.begin, self.text(&event.text)))
     }
 
     /// Whether the data `[DONE]` came: what comes behind it is no event.
+    #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
     /// The chunks that the events hold, in order; None where one of them is no data.
+    #[must_use]
     pub fn chunks(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let all_data = self.events.iter().all(|event| event.kind == Kind::Data);
-        let texts = self.events.iter().map(|event| self.text(&event.text));
+        let all_data = self.whole.iter().all(|event| event.kind == Kind::Data);
+        let texts = self.whole.iter().map(|event| self.text(&event.text));
         all_data.then(|| texts.filter(|&text| text != DONE))
     }
 
@@ -173,10 +179,14 @@ impl Events {
         let text = &self.bytes[line.clone()];
         self.pending.begin.get_or_insert(begin);
         let is_last = text == DONE && self.pending.data.is_none();
-        self.pending.data = Some(match self.pending.data.take() {
+        let before = self.pending.data.take();
+        self.pending.data = Some(match before {
             None => Text::Line(line),
-            Some(Text::Line(first)) => Text::Lines([&self.bytes[first], text].join(&b'\n')),
-            Some(Text::Lines(mut lines)) => {
+            Some(before) => {
+                let mut lines = match before {
+                    Text::Line(first) => copied(&self.bytes[first])?,
+                    Text::Lines(lines) => lines,
+                };
                 lines.try_reserve(text.len() + 1)?;
                 lines.push(b'\n');
                 lines.extend_from_slice(text);
@@ -204,8 +214,8 @@ impl Events {
     }
 
     fn push(&mut self, kind: Kind, begin: usize, text: Text) -> Result<(), Halt> {
-        self.events.try_reserve(1)?;
-        self.events.push(Event { kind, begin, text });
+        self.whole.try_reserve(1)?;
+        self.whole.push(Event { kind, begin, text });
         Ok(())
     }
 
@@ -222,5 +232,94 @@ impl Events {
         let inner = trim(whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole));
         let start = place.end - whole.len() + inner.as_ptr().addr() - whole.as_ptr().addr();
         start..start + inner.len()
+    }
+}
+
+fn copied(text: &[u8]) -> Result<Vec<u8>, Halt> {
+    let mut copy = Vec::new();
+    copy.try_reserve(text.len())?;
+    copy.extend_from_slice(text);
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Found = Vec<(Kind, usize, String)>;
+
+    fn events(packets: &[&[u8]]) -> Events {
+        let mut events = Events::default();
+        for packet in packets {
+            events.feed(packet).unwrap();
+        }
+        events.end().unwrap();
+        events
+    }
+
+    fn found(events: &Events) -> Found {
+        (0..events.len())
+            .filter_map(|index| events.get(index))
+            .map(|(kind, begin, text)| (kind, begin, String::from_utf8_lossy(text).into_owned()))
+            .collect()
+    }
+
+    fn data(text: &str) -> Vec<String> {
+        found(&events(&[text.as_bytes()])).into_iter().map(|(_, _, text)| text).collect()
+    }
+
+    #[test]
+    fn lines_end_in_any_way() {
+        for end in ["\n", "\r\n", "\r"] {
+            assert_eq!(data(&["data: a", "data:b", "", ": c", "data:  d ", "", ""].join(end)), ["a\nb", "d"]);
+        }
+    }
+
+    #[test]
+    fn objects_on_lines_of_their_own_are_events() {
+        assert_eq!(data("data: {\"a\":{}}\n{}\ndata: [1]\ndata: ,{}\n"), ["{\"a\":{}}", "{}", "[1]\n,{}"]);
+        assert_eq!(data("data: {}\ndata: x\ndata: {\ndata: {}"), ["{}\nx\n{\n{}"]);
+    }
+
+    #[test]
+    fn nothing_comes_behind_done() {
+        let events = events(&[b"data: {}\ndata: [DONE]\ndata: {}\n<html>"]);
+        assert!(events.is_done() && !events.is_empty());
+        assert_eq!(found(&events).len(), 2);
+        assert_eq!(events.chunks().unwrap().collect::<Vec<_>>(), [b"{}"]);
+        assert_eq!(events.bytes().len(), 37);
+    }
+
+    #[test]
+    fn what_is_no_data_gives_no_chunks() {
+        for text in ["event: error\ndata: x\n\n", "error: x\n\n", "what\n"] {
+            assert!(events(&[text.as_bytes()]).chunks().is_none());
+        }
+        assert_eq!(found(&events(&[b"data: a\nwhat\n"]))[1], (Kind::Unknown, 8, "what".to_owned()));
+        assert_eq!(found(&events(&[b"\n: b\nevent: error\n"])), [(Kind::Error, 1, "b".to_owned())]);
+    }
+
+    proptest! {
+        #[test]
+        fn packets_may_be_cut_anywhere(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("\r"), Just("\n"), Just("data:"), Just("{"), Just("}"), Just("["), Just(" "), Just("event: error"),
+                    Just("error:"), Just(":"), Just("[DONE]"), Just("\u{feff}"), Just("x"), Just("data: {}\n"), Just("\n\n"),
+                ],
+                0..20,
+            ),
+            places in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+        ) {
+            let text = parts.concat().into_bytes();
+            let mut places: Vec<_> = places.iter().map(|place| place.index(text.len() + 1)).collect();
+            places.extend([0, text.len()]);
+            places.sort_unstable();
+            let packets: Vec<_> = places.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect();
+            let (whole, cut) = (events(&[&text]), events(&packets));
+            prop_assert_eq!(found(&whole), found(&cut));
+            prop_assert_eq!((whole.bytes(), whole.is_done()), (cut.bytes(), cut.is_done()));
+        }
     }
 }

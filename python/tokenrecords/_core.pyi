@@ -258,7 +258,10 @@ class ChunkRules:
             - `"list"`: lists are joined; a chunk with two under one key stands alone;
             - `"entries"`: likewise, where objects tell by their keys what they say of tokens; one such list a chunk;
             - `"same"`: the value is the same in each, as it is written;
-            - a tuple: likewise, and one of these texts;
+            - a tuple: likewise, and one of these texts, which must be there;
+            - `"grows"`: a list that comes again from its start, or in pieces; all such lists are as long;
+            - `"told"`: a text that comes as what grows does;
+            - `"count"`: how long the lists that grow are by now, which tells how they come;
             - `"last"`: the last value stays; none is a list;
             - `"never"`: a chunk that has a value stands alone;
             - a dict: the value is an object with rules of its own;

@@ -24,7 +24,7 @@ def merged_as_one(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", CHUNKS)
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(chance=st.randoms(use_true_random=False))
 def test_streams_with_faults_give_equal_results_or_equal_errors(kind, chance):
     texts = stream_of(kind, chance)
@@ -107,6 +107,45 @@ def test_chunks_that_go_on(chunks, want):
     assert len(found) == want
 
 
+GROWS = {"l": "grows", "m": "grows", "t": "told", "n": "count", "*": "last"}
+
+
+def grown(total: int, *ids: int, text: str = "o", **fields: Any) -> dict[str, Any]:
+    return {"t": text, "n": total, "l": list(ids), **fields}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "want"),
+    [
+        ([grown(1, 5), grown(2, 5, 6), grown(4, 5, 6, 7, 8, text="x"), grown(4, 5, 6, 7, 8)], [0, 3]),
+        ([grown(1, 5), grown(2, 6), grown(4, 7, 8)], [0, grown(4, 6, 7, 8, text="oo")]),
+        (
+            [grown(1, 5), grown(2, 5, 6), grown(3, 7), grown(4, 8), grown(5, 1, 2, 3, 4, 5)],
+            [0, 1, grown(4, 7, 8, text="oo"), 4],
+        ),
+        ([grown(2, 5, 6), grown(1, 5), grown(1, 5), grown(1, 5)], [0, 1, 3]),
+        ([grown(1, 5), grown(2, 15, 6), grown(3, 15, 61, 7)], [0, 1, 2]),
+        ([grown(1, 5), grown(2, 55, 6)], [0, 1]),
+        ([grown(1, 5), grown(4, 5, 6), grown(5, 5, 6)], [0, 1, 2]),
+        ([grown(0, 5), grown(1, 5), grown(1, 5)], [0, 1, 2]),
+        ([grown(1), grown(1), grown(1)], [0, 1, 2]),
+        ([{"t": "o", "n": 1}] * 3, [0, 1, 2]),
+        ([{"t": "o", "l": [1]}] * 3, [0, 1, 2]),
+        ([grown(1, 5, m=[1]), grown(2, 5, 6, m=[1, 2]), grown(3, 5, 6, 7, m=[1, 2, 3])], [0, 2]),
+        ([grown(1, 5, m=[1]), grown(2, 5, 6, m=[2, 2]), grown(3, 5, 6, 7, m=[1, 2, 3])], [0, 1, 2]),
+        ([grown(1, 5, m=[1, 2]), grown(2, 5, 6, m=[1, 2, 3]), grown(3, 5, 6, 7, m=[1, 2, 3, 4])], [0, 1, 2]),
+        ([grown(1, 5, x=1), grown(2, 5, 6, x=2), grown(3, 5, 6, 7, x=3)], [0, 2]),
+        ([grown(1, 5, x=None), grown(2, 5, 6, x=None), grown(3, 5, 6, 7, x=3)], [0, 1, 2]),
+        ([grown(-1, 5), grown(-1, 5), grown(-1, 5)], [0, 1, 2]),
+        ([grown(True, 5), grown(True, 5), grown(True, 5)], [0, 1, 2]),
+        ([grown(1, 5, text=5), grown(2, 6, text=5), grown(3, 7, text=5)], [0, 1, 2]),
+    ],
+)
+def test_what_grows(chunks, want):
+    assert joined(chunks, GROWS) == [chunks[part] if isinstance(part, int) else part for part in want]
+    assert len(joined(chunks, {**GROWS, "x": "text", "l": "list"}) or ()) == len(chunks)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -158,7 +197,7 @@ def test_rules_that_are_none(rule):
 
 
 TAKEN_AS_ONE = [(kind, place) for kind, held in CHUNKS.items() for place in range(len(held))]
-ALONE = {*(("chat", place) for place in (8, 9, 10, 11)), ("messages", 4), ("messages", 5), ("tgi", 0), ("sglang", 0)}
+ALONE = {*(("chat", place) for place in (8, 9, 10, 11)), ("messages", 4), ("messages", 5), ("tgi", 0)}
 
 
 @pytest.mark.parametrize(("kind", "place"), TAKEN_AS_ONE)
@@ -166,7 +205,8 @@ def test_which_chunks_are_taken_as_one(kind, place):
     [events] = parts(sse(*[CHUNKS[kind][place]] * 50))
     chunks = stream._joined(events)
     assert chunks is not None
-    assert len(chunks) == (50 if (kind, place) in ALONE else 1)
+    # What grows is measured by a chunk that stays.
+    assert len(chunks) == (50 if (kind, place) in ALONE else 2 if kind == "sglang" else 1)
 
 
 def test_a_long_stream():

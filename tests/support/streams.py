@@ -115,10 +115,31 @@ def alike(value: Any, chance: random.Random, often: float) -> Any:
     return chance.choice(_TEXTS) if isinstance(value, str) else chance.choice(_IDS)
 
 
+def _samples(chance: random.Random) -> list[Any]:
+    """Chunks of SGLang's generate: what is new, all again, or now this and now that; counts and lists may be wrong."""
+    ids = [chance.choice(_IDS) for _ in range(9)]
+    places = sorted(chance.sample(range(1, 10), chance.randint(1, 7)))
+    is_again, often = chance.random() < 0.5, chance.choice((0.0, 0.0, 0.2))
+    chunks = []
+    for before, place in zip([0, *places], places, strict=False):
+        is_again ^= chance.random() < often / 2
+        wrong = [chance.choice((-1, 0, 1)) if chance.random() < often else 0 for _ in range(3)]
+        start = 0 if is_again else before
+        part = ids[max(start + wrong[0], 0) : place + wrong[1]]
+        meta = {"id": "g", "completion_tokens": place + wrong[2], "finish_reason": None, "e2e": chance.random()}
+        made = {"text": "o" * len(part), "output_ids": part, "meta_info": meta}
+        if chance.random() > often / 2:
+            meta["output_token_logprobs"] = [[-0.5, id_, None] for id_ in part]
+        if chance.random() < often:
+            (made if chance.random() < 0.5 else meta).pop(chance.choice(("text", "id", "output_ids")), None)
+        chunks.append(made)
+    return chunks
+
+
 def stream_of(kind: str, chance: random.Random) -> list[bytes]:
     """The texts of the chunks of a stream: some alike, some that are not, up to two with a fault."""
-    chunks: list[Any] = []
-    for _ in range(chance.randint(1, 3)):
+    chunks: list[Any] = _samples(chance) if kind == "sglang" else []
+    for _ in range(chance.randint(0 if chunks else 1, 3)):
         often = chance.choice((0.0, 0.1, 0.3))
         first = chance.choice(CHUNKS[kind])
         if chance.random() < 0.3:

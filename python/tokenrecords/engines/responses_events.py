@@ -19,7 +19,6 @@ _FAILED: Final = "response.failed"
 ENDS: Final = _FINAL | {_FAILED}
 _LISTS: Final = frozenset({"token_ids", "output_ids", "output_token_logprobs", GENERATION, LOG_PROBS, LOSS_MASK})
 _ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS})
-_OF_EVENTS: Final = frozenset({"logprobs"})  # a list of a part of the item
 # Kinds of parts: where the item has them, the number of a part in an event, its type, the name of its text.
 _PARTS: Final = {
     "output_text": ("content", "content_index", "output_text", "text"),
@@ -27,6 +26,9 @@ _PARTS: Final = {
     "reasoning_text": ("content", "content_index", "reasoning_text", "text"),
     "reasoning_summary_text": ("summary", "summary_index", "summary_text", "text"),
 }
+_NAMES: Final = frozenset({"type", "output_index", *(number for _, number, _, _ in _PARTS.values())})
+# What an event says of itself, or of a part of its item.
+_OF_EVENTS: Final = _NAMES | {"logprobs"}
 _ARGUMENTS: Final = {
     "function_call_arguments": ("function_call", "arguments"),
     "mcp_call_arguments": ("mcp_call", "arguments"),
@@ -41,8 +43,8 @@ class Response:
         {
             **RULES,
             **dict.fromkeys(("response", "item"), "never"),
-            **dict.fromkeys(("type", "output_index", *(number for _, number, _, _ in _PARTS.values()), *_ONCE), "same"),
             **dict.fromkeys(_LISTS | _OF_EVENTS, "list"),
+            **dict.fromkeys(_NAMES | _ONCE, "same"),
             "delta": "text",
             "*": "last",
         }

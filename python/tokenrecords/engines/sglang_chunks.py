@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import Growing, closed, set_once
+from tokenrecords.engines.joining import RULES, Growing, closed, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import PROMPT
@@ -21,7 +21,21 @@ _PROMPT_ENTRIES: Final = "input_token_logprobs"
 class Generate:
     """Samples while their chunks come in."""
 
-    RULES: ClassVar = ChunkRules({})  # each chunk stands alone
+    RULES: ClassVar = ChunkRules(
+        {
+            **RULES,
+            "text": "told",
+            _IDS: "grows",
+            **dict.fromkeys((PROMPT, "index"), "same"),
+            "meta_info": {
+                "completion_tokens": "count",
+                **dict.fromkeys((_IDS, _ENTRIES), "grows"),
+                **dict.fromkeys((_PROMPT_ENTRIES, "id"), "same"),
+                "*": "last",
+            },
+            "*": "last",
+        }
+    )
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
         self._check_ids = check_ids

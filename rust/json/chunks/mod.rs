@@ -3,21 +3,28 @@
 //! What a stream's reader does with a chunk it says as [`Rules`]. By them one chunk is made of several that it would read
 //! to the same result; whatever the rules do not surely cover stays a chunk of its own.
 
+mod growth;
 mod outline;
 mod rules;
+mod walk;
 
 pub use rules::{Rule, Rules};
 
 use super::halt::{Halt, Reading, room};
+use growth::Step;
 use outline::{Outline, Piece};
 
 /// Chunks that become one.
 struct Run<'a> {
-    /// The first of them.
+    /// The text that stands for them, but for what has been joined; where all is said again the last one, else the first.
     text: &'a [u8],
-    outline: Outline,
-    /// What has been joined for each piece, once there is a second.
+    pieces: Vec<Piece>,
+    /// What has been joined for each piece, once there is a second chunk.
     joined: Vec<Vec<u8>>,
+    /// How the first of them goes on with the chunk before it.
+    step: Option<Step>,
+    /// The last of them.
+    last: (&'a [u8], Outline),
 }
 
 /// Puts together what is alike; gives a JSON array of what it then is.
@@ -30,11 +37,13 @@ pub fn join_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>, rules: &Rules) ->
     let mut run: Option<Run<'a>> = None;
     let mut outline = Outline::default();
     for text in chunks {
-        outline.read(text, rules).ok_or(Halt::Odd)?;
+        let before = run.as_ref().map(|run| (run.last.0, &run.last.1));
+        outline.read(text, rules, before).ok_or(Halt::Odd)?;
+        let step = before.and_then(|(_, before)| before.step(&outline));
         match &mut run {
-            Some(run) if run.outline.goes_on(&outline) => run.add(text, &outline)?,
+            Some(run) if run.takes(step) => run.add(text, &mut outline)?,
             _ => {
-                let next = Run { text, outline: std::mem::take(&mut outline), joined: Vec::new() };
+                let next = Run::new(text, std::mem::take(&mut outline), step);
                 if let Some(done) = run.replace(next) {
                     done.push_to(&mut out)?;
                 }
@@ -49,17 +58,38 @@ pub fn join_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>, rules: &Rules) ->
 }
 
 impl<'a> Run<'a> {
+    fn new(text: &'a [u8], outline: Outline, step: Option<Step>) -> Self {
+        Self { text, pieces: outline.pieces.clone(), joined: Vec::new(), step, last: (text, outline) }
+    }
+
+    /// Whether a chunk with this step belongs to them. What grows is measured by a chunk that stays: that before them.
+    fn takes(&self, step: Option<Step>) -> bool {
+        step == Some(Step::Alike) || step.is_some() && step == self.step
+    }
+
     /// Takes the next one.
-    fn add(&mut self, text: &[u8], outline: &Outline) -> Reading<()> {
+    fn add(&mut self, text: &'a [u8], outline: &mut Outline) -> Reading<()> {
+        if self.step == Some(Step::Again) {
+            self.text = text;
+            self.pieces.clone_from(&outline.pieces);
+        } else {
+            self.join(text, &outline.pieces)?;
+        }
+        self.last.0 = text;
+        std::mem::swap(&mut self.last.1, outline);
+        Ok(())
+    }
+
+    fn join(&mut self, text: &[u8], pieces: &[Piece]) -> Reading<()> {
         if self.joined.is_empty() {
-            self.joined = room(self.outline.pieces.len())?;
-            for piece in &self.outline.pieces {
+            self.joined = room(self.pieces.len())?;
+            for piece in &self.pieces {
                 let mut first = Vec::new();
                 push(&mut first, &self.text[piece.place()])?;
                 self.joined.push(first);
             }
         }
-        for (joined, piece) in self.joined.iter_mut().zip(&outline.pieces) {
+        for (joined, piece) in self.joined.iter_mut().zip(pieces) {
             let text = &text[piece.place()];
             match piece {
                 Piece::Text(_) => {}
@@ -79,7 +109,7 @@ impl<'a> Run<'a> {
             push(out, b",")?;
         }
         let mut kept = 0;
-        for (joined, piece) in self.joined.iter().zip(&self.outline.pieces) {
+        for (joined, piece) in self.joined.iter().zip(&self.pieces) {
             let place = piece.place();
             push(out, &self.text[kept..place.start])?;
             push(out, joined)?;
@@ -93,4 +123,97 @@ fn push(out: &mut Vec<u8>, text: &[u8]) -> Reading<()> {
     out.try_reserve(text.len())?;
     out.extend_from_slice(text);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        let key = |key: &str, rule| (key.as_bytes().to_vec(), rule);
+        let inner =
+            Rules { keys: vec![key("t", Rule::Text), key("l", Rule::List), key("m", Rule::List)], other: Rule::Same };
+        let keys = vec![
+            key("t", Rule::Text),
+            key("l", Rule::List),
+            key("e", Rule::Entries),
+            key("v", Rule::Last),
+            key("n", Rule::Never),
+            key("o", Rule::Object(Box::new(inner.clone()))),
+            key("s", Rule::Single(Box::new(inner))),
+            key("grown", Rule::Grows),
+            key("told", Rule::Told),
+            key("count", Rule::Count),
+        ];
+        Rules { keys, other: Rule::Same }
+    }
+
+    fn joined(chunks: &[&str]) -> Option<String> {
+        let text = join_chunks(chunks.iter().map(|text| text.as_bytes()), &rules()).ok()?;
+        Some(String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn pieces_are_joined_as_they_are_written() {
+        let chunks = [
+            r#"{"t" : "a\n", "l":[ 1 ], "v":1, "o":{"t":"x"},"s":[{"m":["token_id:1"],"x":[1]}], "e":[{"a":1}]}"#,
+            r#"{"t":"é","l":[2],"v":{"w":[]},"o":{"t":"\ud83d\ude00"},"s":[{"m":["token_id:2"],"x":[1]}],"e":[{"a":2}]}"#,
+        ];
+        assert_eq!(
+            joined(&chunks).unwrap(),
+            r#"[{"t" : "a\né", "l":[ 1 ,2], "v":{"w":[]}, "o":{"t":"x\ud83d\ude00"},"#.to_owned()
+                + r#""s":[{"m":["token_id:1","token_id:2"],"x":[1]}], "e":[{"a":1},{"a":2}]}]"#
+        );
+        assert_eq!(joined(&[]).unwrap(), "[]");
+        assert_eq!(joined(&["{}", " {} ", "{}"]).unwrap(), "[{}]");
+    }
+
+    #[test]
+    fn what_differs_stays_apart() {
+        for (a, b) in [
+            (r#"{"x":1}"#, r#"{"x":2}"#),
+            (r#"{"x":1}"#, r#"{"x":1,"v":1}"#),
+            (r#"{"t":"a"}"#, r#"{"t":null}"#),
+            (r#"{"t":["a"]}"#, r#"{"t":["a"]}"#),
+            (r#"{"l":[1]}"#, r#"{"l":["a"]}"#),
+            (r#"{"e":[{"a":1}]}"#, r#"{"e":[{"a":null}]}"#),
+            (r#"{"v":[1]}"#, r#"{"v":[1]}"#),
+            (r#"{"n":1}"#, r#"{"n":1}"#),
+            (r#"{"s":[{},{}]}"#, r#"{"s":[{},{}]}"#),
+            (r#"{"l":[1],"o":{"l":[1]}}"#, r#"{"l":[1],"o":{"l":[1]}}"#),
+        ] {
+            assert_eq!(joined(&[a, b]).unwrap(), format!("[{a},{b}]"));
+        }
+    }
+
+    #[test]
+    fn what_comes_again_counts_once() {
+        let again = |count: usize| {
+            let ids = (0..count).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
+            format!(r#"{{"told":"{}","count":{count},"grown":[{ids}]}}"#, "x".repeat(count))
+        };
+        let chunks: Vec<_> = (1..50).map(again).collect();
+        let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+        assert_eq!(joined(&texts).unwrap(), format!("[{},{}]", again(1), again(49)));
+    }
+
+    #[test]
+    fn what_comes_in_pieces_is_joined_behind_the_first() {
+        let piece = |count: usize| format!(r#"{{"told":"x","count":{count},"grown":[[{count}]]}}"#);
+        let chunks: Vec<_> = (1..5).map(piece).collect();
+        let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+        let rest = r#"{"told":"xxx","count":4,"grown":[[2],[3],[4]]}"#;
+        assert_eq!(joined(&texts).unwrap(), format!("[{},{rest}]", piece(1)));
+    }
+
+    #[test]
+    fn odd_chunks_are_left_to_another_reader() {
+        for text in
+            ["", "[]", "{", "{}}", "{\"a\":1", "{\"n\":tru}", "{\"v\":\"\u{1}\"}", "{\"grown\":[1,]}", "{\"count\":01}"]
+        {
+            assert_eq!(joined(&["{}", text]), None, "{text:?}");
+        }
+        let latin = join_chunks([&b"{\"v\":\"\xff\"}"[..]].into_iter(), &rules());
+        assert_eq!(latin, Err(Halt::Odd));
+    }
 }

@@ -11,8 +11,14 @@ pub enum Rule {
     Entries,
     /// It is the same in each.
     Same,
-    /// It is the same in each, and one of these.
+    /// It is there, the same in each, and one of these.
     OneOf(Vec<Vec<u8>>),
+    /// A list that comes again with more at its end, or in pieces; the count tells which.
+    Grows,
+    /// A text that comes as the lists that grow do.
+    Told,
+    /// How many elements the lists that grow have by now.
+    Count,
     /// The last one stays; lists do not come.
     Last,
     /// A chunk that has it stands alone.
