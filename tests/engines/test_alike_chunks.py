@@ -225,3 +225,114 @@ def test_faults_have_the_place_of_their_chunk():
     chunks[7]["choices"][0]["token_ids"] = [1, 2]
     with pytest.raises(ValueError, match="chunk 7: 2 generation_token_ids and 1 generation_log_probs"):
         merge_stream(sse(*chunks))
+
+
+# Chunks that a rule too few would take as one.
+FOUR_WORDS = [chunk(piece(word, [1])) for word in "wxyz"]
+APART: dict[str, list[dict[str, Any]]] = {
+    "calls of two ids": [
+        chunk({"index": 0, "delta": {"tool_calls": [{"id": i, "function": {"arguments": "{}"}}]}}) for i in "ab"
+    ],
+    "a call's name twice": [
+        chunk({"index": 0, "delta": {"tool_calls": [{"function": {"name": n}}]}}) for n in ("f", "g", "g")
+    ],
+    "an error by its type": [
+        part | {"type": said} for part, said in zip(FOUR_WORDS, ("error", "x", "x", "x"), strict=True)
+    ],
+    "an error by its object": [
+        part | {"object": said} for part, said in zip(FOUR_WORDS, ("x", "error", "x", "x"), strict=True)
+    ],
+    "an error": [part | {"error": said} for part, said in zip(FOUR_WORDS, ("dead", "", False, 0), strict=True)],
+    "an error of a choice": [chunk(piece("x", [1], error=said)) for said in ("dead", "", False)],
+    "an id of another": [part | {"id": said} for part, said in zip(FOUR_WORDS, "aaba", strict=True)],
+    "another prompt": [
+        part | {"prompt_token_ids": ids} for part, ids in zip(FOUR_WORDS, ([1], [1], [2], [1]), strict=True)
+    ],
+    "first said": [part | {"created": said} for part, said in zip(FOUR_WORDS, (0, 1, 2, 3), strict=True)],
+    "choices in turn": [chunk(piece(word, [1], index=index)) for word, index in zip("abcd", (0, 1, 0, 1), strict=True)],
+    "one id each": [chunk({"index": 0, "delta": {"content": "x", "token_id": 5}, "logprobs": -0.5})] * 3,
+    "parts in turn": [
+        chunk({"index": 0, "logprobs": {"content": [{"token": a}], "refusal": [{"token": b}]}}) for a, b in ("ab", "cd")
+    ],
+    "a hole": [chunk({"index": 0, "logprobs": {"content": [{"token": "x", "id": i}]}}) for i in (1, None, 2, "x")],
+    "a hole of words": [
+        chunk({"index": 0, "logprobs": {"tokens": [word]}, "text": "x"}) for word in ("token_id:1", "x", "token_id:2")
+    ],
+    "unequal numbers": [
+        chunk({**piece("x", ids), "generation_log_probs": [0.5], "logprobs": None}) for ids in ([1, 2], [1], [])
+    ],
+    "said in extensions": [chunk(piece("x", [1]), sglext={"output_ids": [i]}) for i in (1, 1, 2)],
+    "heads of a response": [{"type": "response.in_progress", "response": {"id": "r", key: 1}} for key in "ab"],
+    "heads of two responses": [{"type": "response.in_progress", "response": {"id": id_}} for id_ in "aba"],
+    "an item's events": [{"type": "response.output_item.added", "output_index": 0, "item": {key: 1}} for key in "ab"],
+    "items in turn": [{"type": "response.output_text.delta", "output_index": i % 2, "delta": "x"} for i in range(4)],
+    "parts of an item in turn": [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": i % 2, "delta": "x"}
+        for i in range(4)
+    ],
+    "prompts of an item": [{"type": "response.x", "output_index": 0, "prompt_token_ids": [i]} for i in (1, 1, 2)],
+    "lists of an item": [{"type": "response.x", "output_index": 0, "x": [i]} for i in (1, 1, 2)],
+    "counts of a message": [
+        {"type": "content_block_delta", "index": 0, "delta": {}, "usage": {key: 1}} for key in "ab"
+    ],
+    "text of a message": [{"type": "message_delta", "delta": {"text": word}} for word in "ab"],
+    "no type": [{"type": "content_block_delta"}, *({"delta": {"text": word}} for word in "ab")],
+    "a null type": [{"type": "content_block_delta"}, *({"type": None, "delta": {"text": word}} for word in "ab")],
+    "blocks in turn": [{"type": "content_block_delta", "index": i % 2, "delta": {"text": "x"}} for i in range(4)],
+    "citations": [{"type": "content_block_delta", "index": 0, "delta": {"citation": i}} for i in (1, 2, None, None)],
+    "prompts of a message": [{"type": "content_block_delta", "prompt_token_ids": [i]} for i in (1, 1, 2, 1)],
+    "blocks that begin with something": [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a", "citations": [1]}},
+        *({"type": "content_block_delta", "index": 0, "delta": {"text": "x", "citation": i}} for i in (2, 3)),
+    ],
+    "ids of an event and its delta": [
+        {"type": "content_block_delta", "delta": {"token_ids": [i]}, "token_ids": [i + 1]} for i in (1, 3, 5)
+    ],
+    "answers in turn": [{"index": i % 2, "content": "x", "stop": False} for i in range(4)],
+    "prompts of an answer": [{"content": "x", "stop": False, "prompt_token_ids": [i]} for i in (1, 2, 1)],
+    "samples in turn": [
+        {"index": index, "output_ids": ids, "meta_info": {"completion_tokens": len(ids)}}
+        for index, ids in ((0, [5]), (1, [5, 6]), (0, [5, 6, 7]), (1, [5, 6, 7, 8]))
+    ],
+    "samples of two ids": [
+        {"output_ids": [5] * i, "meta_info": {"id": "aba"[i - 1], "completion_tokens": i}} for i in (1, 2, 3)
+    ],
+    "prompts of a sample": [
+        {"output_ids": [5] * i, "meta_info": {"completion_tokens": i}, "prompt_token_ids": [i % 2]} for i in (1, 2, 3)
+    ],
+    "entries of a sample's prompt": [
+        {"output_ids": [5] * i, "meta_info": {"completion_tokens": i, "input_token_logprobs": [[None, i % 2]]}}
+        for i in (1, 2, 3)
+    ],
+    "texts of a sample": [
+        {"text": word, "output_ids": [i], "meta_info": {"completion_tokens": i}} for i, word in enumerate("abcd", 1)
+    ],
+    "counts that are wrong": [
+        {"text": "x", "output_ids": [5], "meta_info": {"completion_tokens": i}} for i in (1, 3, 3, 4)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_streams_whose_chunks_are_alike_but_for_what_counts(name):
+    chunks = APART[name]
+    for held in (chunks, chunks[::-1], [part for part in chunks for _ in range(2)]):
+        assert merged(sse(*held)) == merged(held)
+
+
+def test_signs_of_life_do_not_say_what_comes():
+    [events] = parts(sse({"type": "ping"}, *[CHUNKS["chat"][0]] * 50))
+    assert len(stream._joined(events) or ()) == 2
+
+
+def test_too_little_memory_is_no_reason_to_read_a_stream_again(monkeypatch):
+    def fails(*_arguments: Any, **_options: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(stream, "_merge", fails)
+    with pytest.raises(MemoryError):
+        merge_stream(sse(*FOUR_WORDS))
+    monkeypatch.setattr(stream, "parsed", fails)  # chunk by chunk, it would fail another way
+    monkeypatch.setattr(stream, "_joined", lambda _events: [{}])
+    with pytest.raises(MemoryError):
+        merge_stream(sse(*FOUR_WORDS))

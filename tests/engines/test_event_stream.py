@@ -114,3 +114,11 @@ def test_packets_may_be_cut_anywhere():
         assert stream.payload() == want
         assert stream.end_at == len(body) - 16
         assert stream.body == body
+
+
+def test_an_event_is_looked_at_once(monkeypatch):
+    looked: list[bytes] = []
+    monkeypatch.setattr(EventStream, "_watch", lambda _self, _kind, _begin, data: looked.append(data))
+    stream = fed(sse({"detail": "x"}), sse(*CHAT), b"data: [DONE]\n")
+    stream.feed(b"\n")
+    assert looked == [b'{"detail": "x"}']

@@ -119,9 +119,11 @@ def test_a_chunk_of_several_lines_of_data(indent):
 
 
 def test_lines_among_chunks():
+    chunks: list[Any] = [{"choices": [{"index": 0, "delta": {"content": word}}]} for word in "abcd"]
     line = f"data: {json.dumps(CHUNK)}"
-    for chunks in ([line, CHUNK, line], [CHUNK, line, line, CHUNK][:3], [line, line, CHUNK]):
-        assert merge_stream(chunks)["choices"][0]["message"]["content"] == "o\u2028k" * 3
+    for place in range(16):
+        mixed = [f"data: {json.dumps(part)}" if place >> k & 1 else part for k, part in enumerate(chunks)]
+        assert merge_stream(mixed)["choices"][0]["message"]["content"] == "abcd"
     assert merge_stream([line, "data: [DONE]", CHUNK])["choices"][0]["message"]["content"] == "o\u2028k"
 
 
@@ -132,6 +134,11 @@ def test_nothing_is_taken_behind_the_last_line():
         raise AssertionError
 
     assert merge_stream(lines())["id"] == "c"
+
+
+def test_an_error_whose_words_are_done():
+    with pytest.raises(ValueError, match=r"chunk 0: the server sent an error: \[DONE\]"):
+        merge_stream("event: error\ndata: [DONE]\n\n")
 
 
 def test_half_a_character_is_no_fault():

@@ -80,3 +80,21 @@ def test_another_name_after_the_arguments_begins_another_call():
     assert calls([call("f", "{}", index=0)], [call("g", "[]", index=0)]) == [(None, "f", "{}"), (None, "g", "[]")]
     assert calls([call("get_", None, index=0, id="a")], [call("time", "{}", index=0)]) == [("a", "get_time", "{}")]
     assert calls([call("get_", "", index=0, id="a")], [call("time", "{}", index=0)]) == [("a", "get_time", "{}")]
+
+
+def test_a_name_that_goes_on_or_comes_again():
+    def pieces(*names):
+        return [[call(name, None, index=0)] for name in names]
+
+    for names, want in (
+        (("f", "f"), "f"),
+        (("f", "fg"), "ffg"),
+        (("fg", "f"), "fgf"),
+        (("f", "g", "fg"), "fg"),
+        (("f", ""), "f"),
+    ):
+        assert calls(*pieces(*names)) == [(None, want, None)]
+    assert calls(*pieces("f", "g"), [call("fg", "{")], [call("fg", "}")], [call("f", "[")]) == [
+        (None, "fg", "{}"),
+        (None, "f", "["),
+    ]

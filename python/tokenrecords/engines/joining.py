@@ -13,10 +13,8 @@ from tokenrecords.tokens.envelopes import opened
 from tokenrecords.tokens.names import ARRAY_FIELDS, GENERATION
 
 _IDS: Final = frozenset({"token_ids", "output_ids", "gen_tokens"})  # of generated tokens
-# Where an error that does not call itself one has its words.
-WORDS: Final = ("message", "detail", "errors")
-# By these rules several chunks may be taken as one, whatever the stream: no error and no kind of a chunk is lost.
-RULES: Final = {**dict.fromkeys(("type", "object"), "same"), **dict.fromkeys(("error", *WORDS), "never")}
+# By these rules several chunks may be taken as one, whatever the stream: what calls itself an error is not lost.
+RULES: Final = dict.fromkeys(("type", "object"), "same")
 
 
 class Unfinished:
