@@ -114,3 +114,11 @@ def test_a_later_chunk_without_the_prompt():
 
 def test_lmdeploy_is_told_apart():
     assert detect_dialect(merge_stream([lmdeploy([41], "a"), lmdeploy([41, 2], "ab")])) == "lmdeploy-generate"
+
+
+def test_texts_that_nothing_counts():
+    def merged(*texts: str) -> str:
+        return merge_stream([{"text": text, "meta_info": {}} for text in texts])["text"]
+
+    assert (merged("o", "k"), merged("o", "ok"), merged("o", "ok", "o")) == ("ok", "ok", "o")
+    assert (merged("", "o", "k", "ok"), merged("o", "o", "k")) == ("okok", "ok")
