@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,14 @@ def finding_paths(
         paths = [main, *_paths(links.calls, terminal)]
     else:
         paths = _paths(links.calls, None)
-        main = min(paths, key=lambda path: (path[0].entry.created_at, path[0].id), default=[])
+        main = min(paths, key=_begin, default=[])
     return Paths(links, undecided, outcome, paths, main)
+
+
+def _begin(path: list[Call]) -> tuple[float, str]:
+    """What orders paths by when they began; a time that is NaN is later than all others."""
+    first = path[0]
+    return math.inf if math.isnan(first.entry.created_at) else first.entry.created_at, first.id
 
 
 def _paths(calls: list[Call], without: Call | None) -> list[list[Call]]:
