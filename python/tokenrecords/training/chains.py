@@ -212,13 +212,14 @@ def _chain(path: list[Call], name: str) -> Chain:
         loss_mask=loss_mask,
         log_probs=log_probs,
         spans=spans,
-        contents=[_content(call.entry) for call in path],
+        contents=[_content(call) for call in path],
     )
 
 
-def _content(entry: TokenEntry) -> Content:
-    extra = entry.model_extra or {}
-    return Content(entry.output_items, entry.token_item_index, entry.routed_experts, extra.get("weight_version"))
+def _content(call: Call) -> Content:
+    entry, extra = call.entry, call.entry.model_extra or {}
+    version = extra.get("weight_version")
+    return Content(entry.output_items, entry.token_item_index, entry.routed_experts, version, call.own)
 
 
 def _notes(found: Paths) -> BuildNotes:
