@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from tokenrecords.files.sources import BOM, PathLike, is_compressed, open_file
+from tokenrecords.files.names import PathLike, is_compressed
+from tokenrecords.files.sources import BOM, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
