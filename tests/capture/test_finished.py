@@ -185,6 +185,23 @@ def test_the_calls_of_an_observability_capture_are_of_the_rollout_that_the_file_
     assert [error.line for error in reader.errors] == [3]
 
 
+def test_errors_come_before_the_records_of_later_lines(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "rows.jsonl", row("a", [1], [2], "r"), {}, row("a", [1], [2], "s"), row("b", [1], [2], "r"), {}
+    )
+    reader = CallReader([path])
+    known = [((origin(entry) or ("", 0))[1], [error.line for error in reader.errors]) for entry in reader]
+    assert known == [(1, []), (3, [2]), (4, [2])]
+    assert [error.line for error in reader.errors] == [2, 5]
+
+
+def test_lists_of_a_row_that_are_no_tokens_stay_lists(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", finished(item(list(range(400)), [3]), reward={"token_ids": list(range(400))}))
+    [entry] = CallReader([path])
+    assert isinstance(entry.prompt_token_ids, np.ndarray)
+    assert entry.reward == {"token_ids": list(range(400))}
+
+
 def test_other_files_are_read_as_records(tmp_path: Path) -> None:
     record = {"rollout_id": "r", "model_call_id": "c", "prompt_token_ids": [1], "generation_token_ids": [2]}
     record |= {"generation_log_probs": [-0.5], "response": "an extra field"}

@@ -38,8 +38,8 @@ def test_calls_that_were_begun_are_read_from_either_layout(tmp_path: Path, endin
     path = str(tmp_path / f"r.{ending.replace('__', '.')}")
     found = side(tmp_path)
     assert found.begun == {call: Note(path, line, "it was begun") for call, line in (("a", 1), ("b", 2), ("c", 6))}
-    assert found.lost(["b"]) == {call: found.begun[call] for call in "ac"}
-    assert found.lost(["c", "b", "a", "d"]) == {}
+    assert found.lost(["b"]) == ["a", "c"]
+    assert found.lost(["c", "b", "a", "d"]) == []
     assert (found.is_incomplete("ab"), found.is_incomplete("abc")) == (True, False)
 
 
@@ -52,19 +52,20 @@ def test_calls_that_were_lost_are_read_from_either_layout(tmp_path: Path, ending
         "b": (2, "it was marked as lost (the disk is full)"),
         "": (3, "a call without a name was marked as lost"),
     }
-    assert list(found.lost(["a"])) == ["b"]
+    assert found.lost(["a"]) == ["b"]
     assert found.is_incomplete(["a", "b"])  # one of them was lost all the same
 
 
 def test_several_choices_of_a_call_are_its_record(tmp_path: Path) -> None:
     write(tmp_path, intents="a\nb#1\nc\n")
-    assert list(side(tmp_path).lost(["a#0", "a#1", "b#1#0"])) == ["c"]
+    assert side(tmp_path).lost(["a#0", "a#1", "b#1#0"]) == ["c"]
 
 
 def test_a_call_that_was_recorded_once_is_not_forgotten(tmp_path: Path) -> None:
     write(tmp_path, tokens__state__json=state(entry_digests={"a": "0", "b": "0"}, frozen=True))
     found = side(tmp_path)
-    assert found.lost(["a"]) == {"b": Note(str(tmp_path / "r.tokens.state.json"), 1, "it was recorded once")}
+    assert found.lost(["a"]) == ["b"]
+    assert found.begun["b"] == Note(str(tmp_path / "r.tokens.state.json"), 1, "it was recorded once")
     assert (found.is_frozen, found.retired, found.marks) == (True, None, {})
 
 
@@ -94,7 +95,7 @@ def test_values_of_other_kinds_in_the_state_say_nothing(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_a_call_that_has_no_record(tmp_path: Path) -> None:
     (tmp_path / "r.intents").write_bytes(b"a\n\xff\n")
-    assert list(side(tmp_path).lost(["a"])) == ["\ufffd"]
+    assert side(tmp_path).lost(["a"]) == ["\ufffd"]
 
 
 def test_a_file_of_records_leads_to_the_files_beside_it(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_records_are_those_of_the_files_beside_them(tmp_path: Path) -> None:
     )
     write_jsonl(tmp_path / "other.tokens.jsonl", [call("c2", [1], [2]), call("c0", [1], [2])])
     r, s = beside(read_side_files([tmp_path]), [*read_jsonl(tmp_path), call("c2", [1], [2])])
-    assert (r.rollout_ids, r.recorded, list(r.side.lost(r.recorded)), r.is_incomplete) == (
+    assert (r.rollout_ids, r.recorded, r.side.lost(r.recorded), r.is_incomplete) == (
         {"R"},
         {"c0", "c1"},
         ["c2"],

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
-from support.command import row
+from support.command import row, run
 from support.factories import call, conversation
 from tokenrecords import Report, TokenEntry, append_jsonl, verify, write_jsonl
 from tokenrecords.capture import served
@@ -102,6 +102,8 @@ def test_retired_records_beside_others_are_said_to_be_that(capture: Path) -> Non
     message = "its records were deleted once it was rebuilt: the tokens are in its row of the run's rollouts.jsonl"
     assert found(report) == [("records_retired", "s", None, message)]
     assert report.ok
+    write_jsonl(capture / "s.tokens.jsonl", [call("a", [1], [2])])  # they were put back
+    assert verify(capture).findings == []
 
 
 def test_a_call_that_is_recorded_meanwhile_is_not_lost(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +126,7 @@ def test_a_rollout_that_is_retired_meanwhile_is_not_lost(
 ) -> None:
     names = [f"{number:03}" for number in range(300)]
     for name in names:
-        write_jsonl(tmp_path / f"{name}.tokens.jsonl", [call("c", [1], [2], rollout_id=name)])
+        (tmp_path / f"{name}.tokens.jsonl").write_bytes(call("c", [1], [2], rollout_id=name).to_json() + b"\n")
         (tmp_path / f"{name}.tokens.intents").write_text("c\n")
     scan = served.scan_jsonl
     gone = names[-1]
@@ -169,6 +171,29 @@ def test_files_of_served_calls_and_records_are_read_in_their_order(capture: Path
         ("unreadable_line", str(responses), 3),
     ]
     assert (report.records, report.sound) == (8, {("s", "a"), ("s", "b"), ("t", "a"), ("r", "c0"), ("r", "c1")})
+
+
+def test_the_command_names_lost_calls(capture: Path) -> None:
+    assert run("verify", capture).exit_code == 0
+    (capture / "r.tokens.intents").write_text("c0\nc1\nc2\n")
+    (capture / "s.lost").write_text("a\tcut off\n")
+    result = run("verify", capture)
+    assert result.exit_code == 1
+    assert [line.split()[:4] for line in result.stdout.splitlines()[1:-1]] == [
+        ["r", "c2", "error", "lost_call"],
+        ["s", "a", "error", "lost_call"],
+    ]
+    assert result.stdout.splitlines()[-1].startswith("2 records with 9 ids: 2 errors, ")
+    report = json.loads(run("verify", capture / "r.tokens.jsonl", "--json").stdout)
+    assert (report["ok"], report["counts"]) == (False, {"lost_call": 1})
+    for path in capture.iterdir():
+        path.unlink()
+    (capture / "r.tokens.state.json").write_text('{"retired": true}')
+    for command in ("verify", "show"):
+        gone = run(command, capture)
+        assert gone.exit_code == 2
+        assert "retired" in gone.stderr
+        assert "rollouts.jsonl" in gone.stderr
 
 
 def test_entries_at_hand_are_not_looked_up(capture: Path) -> None:

@@ -67,15 +67,14 @@ class SideFiles:
     is_frozen: bool = False
     retired: str | None = None
 
-    def lost(self, recorded: Collection[str]) -> dict[str, Note]:
-        """The calls without a record, as far as they are known by id.
+    def lost(self, recorded: Collection[str]) -> list[str]:
+        """The calls without a record, as far as their ids are known.
 
         Args:
             recorded: The ids of the rollout's records; several choices of a call are recorded as `<call>#<index>`.
         """
         known = {*recorded, *(call.rpartition("#")[0] for call in recorded)}
-        noted = {**self.begun, **self.marks}
-        return {call: noted[call] for call in noted if call and call not in known}
+        return [call for call in dict.fromkeys((*self.begun, *self.marks)) if call and call not in known]
 
     def is_incomplete(self, recorded: Collection[str]) -> bool:
         """True where a call has no record, or was marked as lost."""
