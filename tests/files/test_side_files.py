@@ -65,7 +65,7 @@ def test_a_call_that_was_recorded_once_is_not_forgotten(tmp_path: Path) -> None:
     write(tmp_path, tokens__state__json=state(entry_digests={"a": "0", "b": "0"}, frozen=True))
     found = side(tmp_path)
     assert found.lost(["a"]) == ["b"]
-    assert found.begun["b"] == Note(str(tmp_path / "r.tokens.state.json"), 1, "it was recorded once")
+    assert found.once["b"] == Note(str(tmp_path / "r.tokens.state.json"), 1, "it was recorded once")
     assert (found.is_frozen, found.retired, found.marks) == (True, None, {})
 
 
@@ -90,7 +90,7 @@ def test_a_state_that_cannot_be_read_proves_nothing(tmp_path: Path, text: str) -
 def test_values_of_other_kinds_in_the_state_say_nothing(tmp_path: Path) -> None:
     write(tmp_path, tokens__state__json='{"entry_digests": [1], "frozen": 1, "retired": "no"}')
     found = side(tmp_path)
-    assert (found.begun, found.marks, found.is_frozen, found.retired) == ({}, {}, False, None)
+    assert (found.once, found.marks, found.is_frozen, found.retired) == ({}, {}, False, None)
 
 
 def test_bytes_that_are_no_text_are_a_call_that_has_no_record(tmp_path: Path) -> None:

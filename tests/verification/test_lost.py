@@ -56,6 +56,12 @@ def test_the_reason_of_a_lost_call_is_said(capture: Path) -> None:
     assert found(verify(capture)) == [("lost_call", "r", "c2", expected)]
 
 
+def test_a_record_that_is_gone_is_a_lost_call(capture: Path) -> None:
+    (capture / "r.tokens.intents").write_text("c0\nc1\nc2\n")
+    (capture / "r.tokens.state.json").write_text('{"frozen": false, "entry_digests": {"c1": "", "c2": ""}}')
+    assert found(verify(capture)) == [("lost_call", "r", "c2", "it was recorded once and has no record")]
+
+
 def test_a_rollout_whose_lost_call_nobody_can_name_is_incomplete(capture: Path) -> None:
     (capture / "r.lost").write_text("\nc1\tcut off\n")
     assert found(verify(capture)) == [

@@ -66,7 +66,8 @@ def capture(
             exists=True,
             dir_okay=False,
             help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id", '
-            '"request", "prompt_token_ids", "weight_version".',
+            '"request", "prompt_token_ids", "weight_version". Or the rollouts.jsonl of a finished run of NeMo Gym, or '
+            "its <rollout_id>.capture.jsonl.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the rollouts' files go.")],
@@ -133,7 +134,10 @@ def capture(
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory; or what capture takes."),
+    ],
     *,
     terminal: Annotated[str | None, typer.Option(metavar="CALL", help="The call that the rollout ended with.")] = None,
     terminal_response: Annotated[
@@ -170,7 +174,8 @@ def show(
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories.")
+        list[Path],
+        typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories; or what capture takes."),
     ],
     *,
     vocab_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ids must be below it.")] = None,

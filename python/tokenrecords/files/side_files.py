@@ -56,6 +56,7 @@ class SideFiles:
 
     Attributes:
         begun: The calls that were begun, with the line that says so first.
+        once: The calls that were recorded, as the state says.
         marks: The lines and states that say that the rollout lost something, by call; the call is empty where nobody
             knows it.
         is_frozen: True where no further call is taken.
@@ -63,6 +64,7 @@ class SideFiles:
     """
 
     begun: dict[str, Note] = field(default_factory=dict)
+    once: dict[str, Note] = field(default_factory=dict)
     marks: dict[str, Note] = field(default_factory=dict)
     is_frozen: bool = False
     retired: str | None = None
@@ -74,7 +76,7 @@ class SideFiles:
             recorded: The ids of the rollout's records; several choices of a call are recorded as `<call>#<index>`.
         """
         known = {*recorded, *(call.rpartition("#")[0] for call in recorded)}
-        return [call for call in dict.fromkeys((*self.begun, *self.marks)) if call and call not in known]
+        return [call for call in dict.fromkeys((*self.begun, *self.once, *self.marks)) if call and call not in known]
 
     def is_incomplete(self, recorded: Collection[str]) -> bool:
         """True where a call has no record, or was marked as lost."""
@@ -208,5 +210,4 @@ def _read_state(side: SideFiles, path: str, data: bytes) -> None:
     if state.get("incomplete") and not side.marks:
         side.marks.setdefault("", Note(path, 1, "the rollout was marked as incomplete"))
     recorded = state.get("entry_digests")
-    for call in recorded if isinstance(recorded, dict) else ():
-        side.begun.setdefault(call, Note(path, 1, "it was recorded once"))
+    side.once = dict.fromkeys(recorded if isinstance(recorded, dict) else (), Note(path, 1, "it was recorded once"))

@@ -32,7 +32,7 @@ def _of_rollout(found: Beside) -> Iterator[Finding]:
     side, rollout_id = found.side, min(found.rollout_ids)
     codes = dict.fromkeys(side.lost(found.recorded), "lost_call") or dict.fromkeys(side.marks, "incomplete_rollout")
     for call, code in codes.items():
-        note = side.marks.get(call) or side.begun[call]
+        note = side.marks.get(call) or side.once.get(call) or side.begun[call]
         yield Finding(
             code,
             f"{note.why}{_and(side, call, is_lost=code == 'lost_call')}",
@@ -49,8 +49,5 @@ def _of_rollout(found: Beside) -> Iterator[Finding]:
 def _and(side: SideFiles, call: str, *, is_lost: bool) -> str:
     if not is_lost:
         return ", and has a record" if call else ""
-    return (
-        " and has no record"
-        if side.is_frozen or call in side.marks
-        else " and has no record: it is lost, or still open"
-    )
+    is_over = side.is_frozen or call in side.marks or call in side.once
+    return " and has no record" if is_over else " and has no record: it is lost, or still open"
