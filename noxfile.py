@@ -184,7 +184,7 @@ def scenarios(session: nox.Session) -> None:
     made = Path(session.create_tmp()).resolve() / "gym_scenarios.jsonl"
     session.run("python", "tests/support/gym_scenarios.py", str(made), silent=True)
     test = "tests/training/test_gym_scenarios.py"
-    session.run("pytest", "-q", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
+    session.run("pytest", "-q", "-p", "no:asyncio", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
 
 
 def gather_gym_tests(sources: Path, to: Path) -> None:

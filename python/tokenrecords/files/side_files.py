@@ -7,6 +7,7 @@ call that is recorded meanwhile is not taken for a lost one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -128,12 +129,12 @@ def read_side_files(paths: Iterable[PathLike]) -> dict[str, SideFiles]:
     Args:
         paths: Files of records, and directories: of these every rollout that has side files, with records or without.
     """
-    found: dict[str, SideFiles] = {}
-    for each in dict.fromkeys(stem_ for path in paths for stem_ in _stems(path)):
-        side = _read(each)
-        if side is not None:
-            found[each] = side
-    return found
+    there: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        for of, suffix in _named(path):
+            there[of].add(suffix)
+    read = {of: _read(of, suffixes) for of, suffixes in there.items()}
+    return {of: side for of, side in read.items() if side is not None}
 
 
 def still_there(sides: Mapping[str, SideFiles]) -> dict[str, SideFiles]:
@@ -151,21 +152,24 @@ def retired(directory: Path) -> int:
     return sum(side.retired is not None for side in read_side_files([directory]).values())
 
 
-def _stems(path: PathLike) -> Iterator[str]:
+def _named(path: PathLike) -> Iterator[tuple[str, str]]:
+    """The side files of a directory, and those that a file of records may have, as stem and suffix."""
     if not Path(path).is_dir():
-        found = stem(path)
-        return iter(() if found is None else (found,))
-    names = sorted(file.name for file in Path(path).iterdir())
-    ends = ((name, next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")) for name in names)
-    return (str(Path(path) / name.removesuffix(suffix)) for name, suffix in ends if suffix)
+        of = stem(path)
+        yield from () if of is None else ((of, suffix) for suffix in _SUFFIXES)
+        return
+    for name in sorted(file.name for file in Path(path).iterdir()):
+        suffix = next(filter(name.endswith, _SUFFIXES), None)
+        if suffix is not None:
+            yield str(Path(path) / name.removesuffix(suffix)), suffix
 
 
-def _read(of: str) -> SideFiles | None:
+def _read(of: str, suffixes: Collection[str] = _SUFFIXES) -> SideFiles | None:
     """The side files of a stem, None where there are none."""
     side, is_there = SideFiles(), False
     for layout in LAYOUTS:
         for suffix, read in zip(layout, (_read_begun, _read_lost, _read_state), strict=True):
-            data = _bytes(of + suffix) if suffix else None
+            data = _bytes(of + suffix) if suffix in suffixes else None
             if data is not None:
                 is_there = True
                 read(side, of + suffix, data)

@@ -100,7 +100,8 @@ def finding_paths(entries: Iterable[TokenEntry], terminal: Terminal, *, threads:
 def _begin(path: list[Call]) -> tuple[float, str]:
     """What orders paths by when they began; a time that is NaN is later than all others."""
     first = path[0]
-    return math.inf if math.isnan(first.entry.created_at) else first.entry.created_at, first.id
+    time = first.entry.created_at
+    return time if time <= math.inf else math.inf, first.id
 
 
 def _paths(calls: list[Call], without: Call | None) -> list[list[Call]]:
