@@ -100,8 +100,7 @@ def finding_paths(entries: Iterable[TokenEntry], terminal: Terminal, *, threads:
 def _begin(path: list[Call]) -> tuple[float, str]:
     """What orders paths by when they began; a time that is NaN is later than all others."""
     first = path[0]
-    time = first.entry.created_at
-    return time if time <= math.inf else math.inf, first.id
+    return min(math.inf, first.entry.created_at), first.id  # in this order NaN gives the first
 
 
 def _paths(calls: list[Call], without: Call | None) -> list[list[Call]]:
