@@ -185,6 +185,11 @@ def test_the_calls_of_an_observability_capture_are_of_the_rollout_that_the_file_
     assert [error.line for error in reader.errors] == [3]
 
 
+def test_a_call_of_such_a_file_that_says_its_rollout_is_of_that(tmp_path: Path) -> None:
+    path = write(tmp_path / "5-0.capture.jsonl", row("a", [1], [2], "own"))
+    assert [entry.rollout_id for entry in CallReader([path])] == ["own"]
+
+
 def test_errors_come_before_the_records_of_later_lines(tmp_path: Path) -> None:
     path = write(
         tmp_path / "rows.jsonl", row("a", [1], [2], "r"), {}, row("a", [1], [2], "s"), row("b", [1], [2], "r"), {}

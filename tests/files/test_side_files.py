@@ -52,8 +52,13 @@ def test_calls_that_were_lost_are_read_from_either_layout(tmp_path: Path, ending
         "b": (2, "it was marked as lost (the disk is full)"),
         "": (3, "a call without a name was marked as lost"),
     }
-    assert found.lost(["a"]) == ["b"]
+    assert (found.lost(["a"]), found.lost(())) == (["b"], ["a", "b"])
     assert found.is_incomplete(["a", "b"])  # one of them was lost all the same
+
+
+def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+    write(tmp_path, intents="a\u2028b\x0bc\n")
+    assert list(side(tmp_path).begun) == ["a\u2028b\x0bc"]
 
 
 def test_several_choices_of_a_call_are_its_record(tmp_path: Path) -> None:

@@ -95,6 +95,11 @@ def test_a_directory_without_records_has_to_have_lost_some(tmp_path: Path) -> No
     (tmp_path / "r.tokens.intents").write_text("")
     with pytest.raises(FileNotFoundError, match=r"holds no \*\.tokens\.jsonl$"):
         verify(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "r.tokens.intents").write_text("a\n")
+    with pytest.raises(FileNotFoundError, match=r"holds no \*\.tokens\.jsonl$"):
+        verify([other, tmp_path])
     (tmp_path / "r.tokens.state.json").write_text('{"retired": true}')
     with pytest.raises(
         FileNotFoundError, match=r": the records of 1 rollout were retired once rebuilt, and their tokens"

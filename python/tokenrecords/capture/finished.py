@@ -46,7 +46,7 @@ def entries_from_rollout(row: Any) -> list[TokenEntry]:
         raise ValueError("response is missing")
     if not isinstance(response, Mapping):
         raise TypeError(f"response is {type(response).__name__}: a mapping is needed")
-    about = {name: row[name] for name in _KEPT if row.get(name) is not None}
+    about = {name: row[name] for name in _KEPT if name in row}
     entries = entries_from_transcript(response, rollout_id=_rollout_id(row), **about)
     response_id = response.get("id")
     if entries and isinstance(response_id, str):

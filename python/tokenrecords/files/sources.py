@@ -98,7 +98,7 @@ def given_paths(given: Any) -> tuple[list[PathLike], list[Any]]:
     if isinstance(given, str | os.PathLike):
         return [given], []
     held: list[Any] = list(several(given))
-    are_paths = bool(held) and all(isinstance(each, str | os.PathLike) for each in held)
+    are_paths = all(isinstance(each, str | os.PathLike) for each in held)
     return (held, []) if are_paths else ([], held)
 
 
