@@ -28,6 +28,7 @@ __all__ = [
     "encode_token_ids",
     "int32_array",
     "joint_digest",
+    "machine",
     "prefix_digest",
     "record_line",
     "scan_body",
@@ -108,6 +109,14 @@ def compute_digests(
     True
     >>> compute_digests([1, 2, 0, 1, 2], offsets=[0, 2, 5]) == compute_digests([[1, 2], [0, 1, 2]])
     True
+    """
+
+def machine() -> tuple[str, str, str, int]:
+    """What this process computes with.
+
+    Returns:
+        The kernel of one digest and that of a batch, each with its number of lanes (`sha-ni-x1`: one), the instructions
+        that read and write ids in JSON, and the number of CPUs that the process may use (affinity and cgroup quota).
     """
 
 def prefix_digest(length: int, /, **sequence: _TokenSequence) -> str:

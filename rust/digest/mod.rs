@@ -6,6 +6,6 @@ mod one;
 pub mod staging;
 mod worker;
 
-pub use crate::sha256::Hash;
+pub use crate::sha256::{Hash, Kernel, kernels, unusable};
 pub use batch::{Stopped, digest_many};
 pub use one::digest;

@@ -10,6 +10,7 @@ mod errors;
 mod exported;
 mod items;
 mod json;
+mod machine;
 mod pending;
 mod prefixes;
 mod scanner;
@@ -29,6 +30,7 @@ mod _core {
     use super::exported;
     use super::items;
     use super::json;
+    use super::machine::warn_of_kernel;
     use super::prefixes::stands_in;
     use super::staging;
     use super::tokens::Tokens;
@@ -41,6 +43,9 @@ mod _core {
 
     #[pymodule_export]
     use super::body::IdWords;
+
+    #[pymodule_export]
+    use super::machine::machine;
 
     #[pymodule_export]
     use super::pending::PendingDigests;
@@ -59,6 +64,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        warn_of_kernel(module.py())?;
         module.add("DIGEST_DOMAIN", PyBytes::new(module.py(), &wire::DOMAIN))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -24,6 +24,7 @@ from tokenrecords.entry.model import TokenEntry, origin
 from tokenrecords.files.durable import append_lines, write_whole
 from tokenrecords.files.jsonl import JsonlReader, RecordError, read_jsonl, scan_jsonl
 from tokenrecords.files.sources import record_files
+from tokenrecords.info.installation import installation
 from tokenrecords.verification.findings import Finding, Report
 from tokenrecords.verification.verify import verify as verify_entries
 
@@ -38,20 +39,22 @@ app = typer.Typer(
 )
 
 
-def _print_version(*, wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tokenrecords {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=lambda wanted: _print_version(wanted=wanted), is_eager=True)
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: what this machine computes with.")
     ] = False,
 ) -> None:
-    pass
+    if version:
+        typer.echo(installation() if verbose else f"tokenrecords {__version__}")
+        raise typer.Exit
+    if verbose:
+        raise typer.BadParameter("--verbose needs --version")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 @app.command()

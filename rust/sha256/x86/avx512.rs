@@ -25,7 +25,7 @@ const CHOOSE: i32 = 0xCA;
 const MAJORITY: i32 = 0xE8;
 
 /// The instructions found on this machine. The field is private, so a value is the proof that they are there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx512(());
 
 impl Avx512 {
