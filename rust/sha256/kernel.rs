@@ -6,6 +6,7 @@ use super::portable;
 use super::state::{Block, LANES, RUN, Run, States};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{
+    avx2::{self, Avx2},
     avx512::{self, Avx512},
     sha_ni::{self, ShaNi},
 };
@@ -18,6 +19,9 @@ pub enum Kernel {
     /// The SHA instructions of x86-64, with as many lanes interleaved.
     #[cfg(target_arch = "x86_64")]
     ShaNi(ShaNi, usize),
+    /// AVX2, one lane in each 32-bit element.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
     /// AVX-512, one lane in each 32-bit element.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
@@ -32,7 +36,8 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         {
             let sha = ShaNi::detect().into_iter().flat_map(|sha| sha_ni::WIDTHS.map(|lanes| Self::ShaNi(sha, lanes)));
-            [Self::Portable].into_iter().chain(sha).chain(Avx512::detect().map(Self::Avx512)).collect()
+            let (avx2, avx512) = (Avx2::detect().map(Self::Avx2), Avx512::detect().map(Self::Avx512));
+            [Self::Portable].into_iter().chain(sha).chain(avx2).chain(avx512).collect()
         }
     }
 
@@ -52,6 +57,8 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Self::ShaNi(_, lanes) => lanes,
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => avx2::LANES,
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => LANES,
         }
     }
@@ -63,6 +70,8 @@ impl Kernel {
             Self::Portable => return "portable".to_owned(),
             #[cfg(target_arch = "x86_64")]
             Self::ShaNi(..) => "sha-ni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512",
         };
@@ -91,6 +100,8 @@ impl Kernel {
             Self::Portable => portable::compress(states, first, runs),
             #[cfg(target_arch = "x86_64")]
             Self::ShaNi(sha, _) => sha_ni::compress(sha, states, first, runs),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2::compress(avx2, states, first, runs),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(wide) => {
                 assert_eq!(first, 0, "the kernel takes all lanes");

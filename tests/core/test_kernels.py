@@ -54,11 +54,9 @@ def unknown():
 
 def names(said):
     [warning] = said["warnings"]
-    found = re.fullmatch(
-        r"RuntimeWarning: TOKENRECORDS_KERNEL is 'x\\'\\n': one of (.+) is needed on this machine; the fastest are used",
-        warning,
-    )
-    return found[1].split(", ")
+    begin = r"RuntimeWarning: TOKENRECORDS_KERNEL is 'x\'\n': one of "
+    end = " is needed on this machine; the fastest are used"
+    return re.fullmatch(f"{re.escape(begin)}(.+){end}", warning)[1].split(", ")
 
 
 def test_a_kernel_that_is_not_there_is_warned_of_and_forces_nothing(unknown):
