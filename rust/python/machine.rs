@@ -7,7 +7,11 @@ use crate::{digest, json};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
-/// The kernels for one digest and for a batch, the instructions for ids in JSON, and the CPUs that this process may use.
+/// What this process computes with.
+///
+/// Returns:
+///     The kernel of one digest and that of a batch, each with its number of lanes (`sha-ni-x1`: one), the instructions
+///     that read and write ids in JSON, and the number of CPUs that the process may use (affinity and cgroup quota).
 #[pyfunction]
 pub fn machine(py: Python<'_>) -> (String, String, &'static str, usize) {
     let [one, batch] = py.detach(digest::kernels);

@@ -8,6 +8,7 @@ mod body;
 mod digest;
 mod errors;
 mod exported;
+mod fields;
 mod items;
 mod json;
 mod machine;
@@ -43,6 +44,9 @@ mod _core {
 
     #[pymodule_export]
     use super::body::IdWords;
+
+    #[pymodule_export]
+    use super::fields::{joined_ids, kept_ids, kept_log_probs};
 
     #[pymodule_export]
     use super::machine::machine;
