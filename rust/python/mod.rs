@@ -15,6 +15,7 @@ mod machine;
 mod pending;
 mod prefixes;
 mod scanner;
+mod signals;
 mod small_int;
 mod staging;
 mod tokens;
