@@ -20,6 +20,7 @@
 //! on an array while it is read here reads freed memory, as with every other reader of numpy arrays.
 #![expect(unsafe_code, reason = "reads the memory of numpy arrays")]
 
+use super::prefetch::prefetch_next;
 use crate::dtype::{Dtype, Negative, Visitor, Width};
 use crate::source::Source;
 use numpy::npyffi::{PY_ARRAY_API, PyArrayObject};
@@ -147,6 +148,7 @@ impl Visitor for Reading<'_> {
         let from = self.array.data.wrapping_offset(self.at.cast_signed().wrapping_mul(stride));
         // The usual stride apart: with it known when compiling, the loop becomes vector code.
         if stride == N.cast_signed() {
+            prefetch_next(from.cast::<[u8; N]>(), self.out.len());
             for (i, word) in self.out.iter_mut().enumerate() {
                 // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, and `at + i` is below
                 // `len`.

@@ -13,6 +13,7 @@ mod items;
 mod json;
 mod machine;
 mod pending;
+mod prefetch;
 mod prefixes;
 mod scanner;
 mod signals;
