@@ -14,8 +14,9 @@ use super::worker::{Job, Outcome};
 use crate::sha256::{Hash, Plan};
 use crate::source::Source;
 
-/// The work that a further thread must find to be worth its start, in blocks: 23 to 65 microseconds on a Zen 5 server
-/// core, at 11 to 32 ns a block (see `sha256::x86::features`), where starting and joining a thread takes 13.
+/// The work that a further thread must find to be worth its start, in blocks: 22 to 65 microseconds on a Zen 5 server
+/// core, at 11 to 32 ns a block (64 bytes by the rates that `cargo bench -- '^kernels'` prints), where starting and
+/// joining a thread takes 13.
 const BLOCKS_PER_THREAD: usize = 1 << 11;
 
 /// The time between two questions whether to keep going, while other threads still work.

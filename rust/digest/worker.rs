@@ -6,7 +6,7 @@ use super::message::Message;
 use crate::sha256::{Hash, LANES, Plan, RUN, Run, States, with_vectors};
 use crate::source::Source;
 
-/// Blocks between two polls: 0.7 to 2 milliseconds of work, at 11 to 32 ns a block (see `sha256::x86::features`).
+/// Blocks between two polls: 0.7 to 2 milliseconds of work, at 11 to 32 ns a block (see `batch`).
 const POLL_BLOCKS: usize = 1 << 16;
 
 /// A batch, shared by the threads that work on it.
