@@ -27,7 +27,7 @@ mod swar;
 mod text;
 mod walk;
 
-pub use backend::push_ints;
+pub use backend::{instructions, push_ints};
 pub use body::{Body, Found, Step, Value, scan_body};
 pub use columns::Columns;
 pub use halt::Halt;

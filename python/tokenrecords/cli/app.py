@@ -22,6 +22,7 @@ from tokenrecords.engines.dialects import BY_NAME
 from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.files.durable import append_lines, write_whole
 from tokenrecords.files.jsonl import read_jsonl
+from tokenrecords.info.installation import installation
 from tokenrecords.verification.by_file import verify_files
 from tokenrecords.verification.findings import Report
 from tokenrecords.verification.lost import lost_findings
@@ -41,20 +42,22 @@ app = typer.Typer(
 )
 
 
-def _print_version(*, wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tokenrecords {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=lambda wanted: _print_version(wanted=wanted), is_eager=True)
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: what this machine computes with.")
     ] = False,
 ) -> None:
-    pass
+    if version:
+        typer.echo(installation() if verbose else f"tokenrecords {__version__}")
+        raise typer.Exit
+    if verbose:
+        raise typer.BadParameter("--verbose needs --version")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 @app.command()
