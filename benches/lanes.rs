@@ -1,4 +1,4 @@
-//! One digest and batches of digests against SHA-256 over ready bytes, and each number of lanes by itself.
+//! One digest and batches of digests against SHA-256 over ready bytes, and the rate of each kernel.
 //!
 //! cargo bench --no-default-features --bench lanes
 
@@ -6,7 +6,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::hint::black_box;
-use tokenrecords::digest::{digest, digest_many};
+use tokenrecords::digest::{Kernel, digest, digest_many, kernels};
 use tokenrecords::source::Source;
 
 /// Ids that nobody else writes to.
@@ -78,18 +78,16 @@ fn many(criterion: &mut Criterion) {
     }
 }
 
-/// As many sequences as lanes, so that each number of lanes is seen by itself.
-fn lanes(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("lanes");
-    for lanes in [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14, 16] {
-        let batch: Vec<Ids> = (0..lanes).map(|_| Ids::new(4_091)).collect();
-        // Each message has 512 blocks.
-        group.throughput(Throughput::Elements(512 * lanes));
-        group.bench_function(BenchmarkId::from_parameter(lanes), |bench| {
-            bench.iter(|| digest_many(black_box(&batch), 1, &|| true));
-        });
+/// The rate of each kernel by itself, and which of them are chosen.
+fn rates(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("kernels");
+    for kernel in Kernel::all() {
+        group.throughput(Throughput::BytesDecimal(kernel.lap() as u64));
+        group.bench_function(kernel.name(), |bench| bench.iter(|| kernel.lap()));
     }
+    let [one, batch] = kernels();
+    println!("chosen: {} for one digest, {} for a batch", one.name(), batch.name());
 }
 
-criterion_group!(benches, one, many, lanes);
+criterion_group!(benches, rates, one, many);
 criterion_main!(benches);

@@ -29,7 +29,11 @@ __all__ = [
     "copy_int_list",
     "encode_token_ids",
     "int32_array",
+    "joined_ids",
     "joint_digest",
+    "kept_ids",
+    "kept_log_probs",
+    "machine",
     "prefix_digest",
     "record_line",
     "scan_body",
@@ -112,12 +116,38 @@ def compute_digests(
     True
     """
 
+def machine() -> tuple[str, str, str, int]:
+    """What this process computes with.
+
+    Returns:
+        The kernel of one digest and that of a batch, each with its number of lanes (`sha-ni-x1`: one), the instructions
+        that read and write ids in JSON, and the number of CPUs that the process may use (affinity and cgroup quota).
+    """
+
 def prefix_digest(length: int, /, **sequence: _TokenSequence) -> str:
     """Digest of the first `length` ids of a sequence. Errors name it by its keyword.
 
     Raises:
         ValueError: There are fewer; or as `compute_digest`.
     """
+
+def joined_ids(first: object, second: object, /) -> list[int] | npt.NDArray[np.integer[Any]] | None:
+    """Two exact lists, or two one-dimensional integer arrays of one dtype, one after the other; None for all else.
+
+    Returns:
+        A new list, or a new array of shape `(first + second,)` and that dtype.
+    """
+
+def kept_ids(otherwise: Callable[[Any, Any], Any], value: Any, handler: Any, /) -> Any:
+    """What a field of token ids holds that is given `value`, as a wrap validator of pydantic.
+
+    Returns:
+        `value` if it is a one-dimensional array of integers, a copy of an exact list of exact ints, else what
+        `otherwise(value, handler)` gives.
+    """
+
+def kept_log_probs(otherwise: Callable[[Any, Any], Any], value: Any, handler: Any, /) -> Any:
+    """The same for log-probs: float16, float32 and float64 arrays, and exact floats."""
 
 def joint_digest(**parts: _TokenSequence) -> tuple[int, str]:
     """Length and digest of the parts as one sequence. Errors name a part by its keyword."""

@@ -1,6 +1,6 @@
 //! The digests of many sequences: several at once on one core, then threads.
 //!
-//! A lane is a sequence being hashed. Every thread keeps as many lanes as its back end likes and advances them
+//! A lane is a sequence being hashed. Every thread keeps as many lanes as its plan likes and advances them
 //! together; a lane that ends takes the next sequence from a queue that all threads share, longest sequence first, so
 //! that lanes and threads come to their end at about the same time.
 
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use super::message;
 use super::worker::{Job, Outcome};
-use crate::sha256::{Backend, Hash};
+use crate::sha256::{Hash, Plan};
 use crate::source::Source;
 
-/// The work that a further thread must find to be worth its start, in blocks: 23 to 65 microseconds on a Zen 5 server
-/// core, at 11 to 32 ns a block (see `sha256::x86::features`), where starting and joining a thread takes 13.
+/// The work that a further thread must find to be worth its start, in blocks: 22 to 65 microseconds on a Zen 5 server
+/// core, at 11 to 32 ns a block (64 bytes by the rates that `cargo bench -- '^kernels'` prints), where starting and
+/// joining a thread takes 13.
 const BLOCKS_PER_THREAD: usize = 1 << 11;
 
 /// The time between two questions whether to keep going, while other threads still work.
@@ -51,14 +52,14 @@ where
 {
     let blocks = sources.iter().map(|source| message::blocks(source.len())).sum::<usize>();
     let threads = threads.min(blocks / BLOCKS_PER_THREAD);
-    digest_by(Backend::detect(), sources, threads, Builder::new, keep_going)
+    digest_by(Plan::chosen(), sources, threads, Builder::new, keep_going)
 }
 
-/// The same by a given back end and number of threads, which `thread` describes.
+/// The same by a given plan and number of threads, which `thread` describes.
 ///
 /// Where a thread cannot be started, its work is left to those that there are.
 fn digest_by<S: Source + Sync>(
-    backend: Backend,
+    plan: &Plan,
     sources: &[S],
     threads: usize,
     thread: impl Fn() -> Builder,
@@ -68,10 +69,10 @@ where
     S::Error: Send,
 {
     let threads = threads.clamp(1, sources.len().max(1));
-    let width = backend.width().min(sources.len().div_ceil(threads));
+    let width = plan.width().min(sources.len().div_ceil(threads));
     let mut order: Vec<_> = (0..sources.len()).collect();
     order.sort_by_key(|&index| Reverse(sources[index].len()));
-    let job = Job::new(backend, width, sources, order);
+    let job = Job::new(plan, width, sources, order);
 
     let mut digests = vec![[0; 32]; sources.len()];
     let mut fault: Option<(usize, S::Error)> = None;
@@ -131,14 +132,14 @@ mod tests {
     use super::*;
     use crate::testing::{Ids, expected};
 
-    /// Digests by every back end and several numbers of threads must be those of the definition.
+    /// Digests by every plan and several numbers of threads must be those of the definition.
     fn check(lens: impl IntoIterator<Item = usize>) {
         let ids: Vec<_> = lens.into_iter().zip(0..).map(|(len, i)| Ids::new(len, i)).collect();
         let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
-        for backend in Backend::all() {
+        for plan in &Plan::all() {
             for threads in [1, 2, 3, 7] {
-                let digests = digest_by(backend, &ids, threads, Builder::new, &|| true);
-                assert!(digests.as_ref() == Ok(&expected), "{backend:?}, {threads} threads");
+                let digests = digest_by(plan, &ids, threads, Builder::new, &|| true);
+                assert!(digests.as_ref() == Ok(&expected), "{plan:?}, {threads} threads");
             }
         }
     }
@@ -166,9 +167,9 @@ mod tests {
     #[test]
     fn ids_around_32_bits_anywhere() {
         let check = |ids: &[Ids], expected: &[Hash]| {
-            for backend in Backend::all() {
-                let digests = digest_by(backend, ids, 1, Builder::new, &|| true);
-                assert_eq!(digests.as_deref(), Ok(expected), "{backend:?}");
+            for plan in &Plan::all() {
+                let digests = digest_by(plan, ids, 1, Builder::new, &|| true);
+                assert_eq!(digests.as_deref(), Ok(expected), "{plan:?}");
             }
         };
         for id in [u32::MAX.into(), 1 << 32, (1 << 32) | 1, i64::MAX] {
@@ -213,7 +214,7 @@ mod tests {
                 // No address space has room for this stack.
                 false => Builder::new().stack_size(usize::MAX >> 1 & !0xffff),
             };
-            let digests = digest_by(Backend::detect(), &ids, 5, thread, &|| true);
+            let digests = digest_by(Plan::chosen(), &ids, 5, thread, &|| true);
             assert!(digests.as_ref() == Ok(&expected), "{started} threads started");
             assert_eq!(asked.into_inner(), started + 1, "none is asked for after the one that did not start");
         }
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_lowest_fault_is_reported() {
-        for backend in Backend::all() {
+        for plan in &Plan::all() {
             for threads in [1, 2, 3, 7] {
                 for lowest in [0, 1, 20, 58] {
                     let mut ids: Vec<_> = (0..60).map(|i| Ids::new(300, i)).collect();
@@ -232,7 +233,7 @@ mod tests {
                         ids.0[i] = -2;
                     }
                     let fault = Stopped::Fault { index: lowest, error: -1 };
-                    assert_eq!(digest_by(backend, &ids, threads, Builder::new, &|| true), Err(fault));
+                    assert_eq!(digest_by(plan, &ids, threads, Builder::new, &|| true), Err(fault));
                 }
             }
         }
@@ -262,15 +263,15 @@ mod tests {
 
     #[test]
     fn cancelled() {
-        for backend in Backend::all() {
+        for plan in &Plan::all() {
             for threads in [1, 2] {
                 let asked = AtomicUsize::new(0);
                 let caller = thread::current().id();
                 let ids: Vec<_> =
                     (0..16).map(|i| Waiting { ids: Ids::new(100_000, i), asked: &asked, caller }).collect();
                 let keep_going = || asked.fetch_add(1, Ordering::Relaxed) > 0;
-                let stopped = digest_by(backend, &ids, threads, Builder::new, &keep_going);
-                assert!(stopped == Err(Stopped::Cancelled), "{backend:?}, {threads} threads");
+                let stopped = digest_by(plan, &ids, threads, Builder::new, &keep_going);
+                assert!(stopped == Err(Stopped::Cancelled), "{plan:?}, {threads} threads");
                 assert_eq!(asked.load(Ordering::Relaxed), 1);
             }
         }

@@ -65,7 +65,7 @@ impl<'a, S: Source + ?Sized> Message<'a, S> {
     ///
     /// # Errors
     /// The source refuses an element; this reader must not be used again.
-    #[expect(clippy::inline_always, reason = "see `Backend::inside`")]
+    #[expect(clippy::inline_always, reason = "see `with_vectors`")]
     #[inline(always)]
     pub fn fill(&mut self, out: &mut [Block]) -> Result<usize, S::Error> {
         let count = self.left.min(out.len());

@@ -1,7 +1,7 @@
 //! The digest of one sequence.
 
 use super::message::Message;
-use crate::sha256::{Backend, Hash, Run, States};
+use crate::sha256::{Hash, Kernel, Run, States, lone, with_vectors};
 use crate::source::Source;
 
 /// The digest of `source`: SHA-256 over the domain and the encoding, or over the domain alone for no ids.
@@ -9,23 +9,23 @@ use crate::source::Source;
 /// # Errors
 /// The first element that is not a token id.
 pub fn digest<S: Source + ?Sized>(source: &S) -> Result<Hash, S::Error> {
-    digest_by(Backend::detect(), source)
+    digest_by(lone(), source)
 }
 
-/// The same by a given back end.
+/// The same by a given kernel.
 ///
 /// The processor fills the next run while it still waits for the rounds of the current one: the two depend on each
 /// other only through the buffer, and a lone lane leaves most execution units idle.
-fn digest_by<S: Source + ?Sized>(backend: Backend, source: &S) -> Result<Hash, S::Error> {
+fn digest_by<S: Source + ?Sized>(kernel: Kernel, source: &S) -> Result<Hash, S::Error> {
     let mut message = Message::new(source);
     let mut states = States::new();
     let mut run = Run::new();
     while message.left() > 0 {
-        let count = backend.inside(
+        let count = with_vectors(
             #[inline(always)]
             || message.fill(&mut run.0),
         )?;
-        backend.compress(&mut states, &[&run.0[..count]]);
+        kernel.compress(&mut states, 0, &[&run.0[..count]]);
     }
     Ok(states.digest(0))
 }
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn every_backend_at_every_block_edge() {
+    fn every_kernel_at_every_block_edge() {
         let run = 8 * RUN;
-        for backend in Backend::all() {
+        for kernel in Kernel::all() {
             for len in (0..=40).chain(run - 8..=run + 8).chain([3 * run, 10_007]) {
                 let ids = Ids::new(len, 5);
-                assert_eq!(digest_by(backend, &ids), Ok(expected(&ids.0)), "{backend:?} {len}");
+                assert_eq!(digest_by(kernel, &ids), Ok(expected(&ids.0)), "{kernel:?} {len}");
             }
         }
     }

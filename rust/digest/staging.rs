@@ -6,7 +6,7 @@
 use sha2::{Digest, Sha256};
 
 use super::Hash;
-use crate::sha256::Backend;
+use crate::sha256::with_vectors;
 use crate::source::{CHUNK, Source};
 
 /// SHA-256 over `head` and the encoding of `ids`.
@@ -47,12 +47,12 @@ pub fn of_call<S: Source>(head: &[u8], ids: &S, floats: [&[f32]; 2], tail: &[u8]
 /// # Errors
 /// The first element that is not a token id.
 pub fn encode<S: Source>(ids: &S, mut sink: impl FnMut(&[u8])) -> Result<(), S::Error> {
-    let (backend, len) = (Backend::detect(), ids.len());
+    let len = ids.len();
     sink(&count(len));
     let (mut words, mut bytes) = ([0; CHUNK], [[0; 8]; CHUNK]);
     for at in (0..len).step_by(CHUNK) {
         let (words, bytes) = (&mut words[..CHUNK.min(len - at)], &mut bytes[..CHUNK.min(len - at)]);
-        backend.inside(
+        with_vectors(
             #[inline(always)]
             || {
                 ids.read(at, words)?;

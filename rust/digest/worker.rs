@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::message::Message;
-use crate::sha256::{Backend, Hash, LANES, RUN, Run, States};
+use crate::sha256::{Hash, LANES, Plan, RUN, Run, States, with_vectors};
 use crate::source::Source;
 
-/// Blocks between two polls: 0.7 to 2 milliseconds of work, at 11 to 32 ns a block (see `sha256::x86::features`).
+/// Blocks between two polls: 0.7 to 2 milliseconds of work, at 11 to 32 ns a block (see `batch`).
 const POLL_BLOCKS: usize = 1 << 16;
 
 /// A batch, shared by the threads that work on it.
 pub struct Job<'a, S> {
     /// What compresses.
-    backend: Backend,
+    plan: &'a Plan,
     /// The number of lanes of each thread.
     width: usize,
     /// The sequences.
@@ -44,9 +44,9 @@ struct Lane<'a, S> {
 
 impl<'a, S: Source> Job<'a, S> {
     /// A batch of which nothing is done.
-    pub fn new(backend: Backend, width: usize, sources: &'a [S], order: Vec<usize>) -> Self {
+    pub fn new(plan: &'a Plan, width: usize, sources: &'a [S], order: Vec<usize>) -> Self {
         let (next, limit) = (AtomicUsize::new(0), AtomicUsize::new(sources.len()));
-        Self { backend, width, sources, order, next, limit }
+        Self { plan, width, sources, order, next, limit }
     }
 
     /// Makes all threads end soon.
@@ -75,7 +75,7 @@ impl<'a, S: Source> Job<'a, S> {
             let count = left.min(RUN);
             self.fill(&mut lanes, &mut states, &mut buffer, count, &mut outcome);
             let runs = buffer.each_ref().map(|run| &run.0[..count]);
-            self.backend.compress(&mut states, &runs[..lanes.len()]);
+            self.plan.compress(&mut states, &runs[..lanes.len()]);
 
             unpolled += count * lanes.len();
             for at in (0..lanes.len()).rev() {
@@ -104,7 +104,7 @@ impl<'a, S: Source> Job<'a, S> {
         while let Some(lane) = lanes.get_mut(at) {
             let filled = self.wants(lane.index).then(|| {
                 let run = &mut buffer[at].0[..count];
-                self.backend.inside(
+                with_vectors(
                     #[inline(always)]
                     || lane.message.fill(run),
                 )

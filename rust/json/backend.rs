@@ -56,6 +56,16 @@ impl Backend {
     }
 }
 
+/// The instructions by which this machine reads and writes ids, by name.
+#[must_use]
+pub fn instructions() -> &'static str {
+    match Backend::detect() {
+        Backend::Portable => "portable",
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2(_) => "avx2",
+    }
+}
+
 /// Appends the integers as a JSON array.
 pub fn push_ints<T: Int>(out: &mut Vec<u8>, values: &[T]) {
     Backend::detect().push_ints(out, values);

@@ -29,7 +29,7 @@ mod text;
 mod walk;
 
 pub(crate) use array::trim;
-pub use backend::push_ints;
+pub use backend::{instructions, push_ints};
 pub use body::{Body, Found, Step, Value, scan_body};
 pub use chunks::{Rule, Rules, join_chunks};
 pub use columns::Columns;

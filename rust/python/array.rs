@@ -20,8 +20,10 @@
 //! on an array while it is read here reads freed memory, as with every other reader of numpy arrays.
 #![expect(unsafe_code, reason = "reads the memory of numpy arrays")]
 
+use super::prefetch::prefetch_next;
 use crate::dtype::{Dtype, Negative, Visitor, Width};
 use crate::source::Source;
+use numpy::npyffi::{PY_ARRAY_API, PyArrayObject};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::hint::black_box;
@@ -73,6 +75,45 @@ impl ArrayView {
         Self { array: self.array.clone_ref(py), data, len: end - start, stride: self.stride, dtype: self.dtype }
     }
 
+    /// The elements of both parts, one after the other, as a new array; None where their dtypes differ.
+    pub fn joined<'py>(py: Python<'py>, parts: [&Self; 2]) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if parts[0].dtype != parts[1].dtype {
+            return Ok(None);
+        }
+        let mut len = (parts[0].len + parts[1].len).cast_signed();
+        let descr = parts[0].array.bind(py).dtype().into_dtype_ptr();
+        // SAFETY: the thread is attached; `len` is the one dimension, and the call takes the reference to the dtype.
+        let joined = unsafe { PY_ARRAY_API.PyArray_Empty(py, 1, &raw mut len, descr, 0) };
+        // SAFETY: it is a new reference, or null with an error set.
+        let joined = unsafe { Bound::from_owned_ptr_or_err(py, joined) }?;
+        // SAFETY: what numpy gave is a live array.
+        let mut to: *mut u8 = unsafe { (*joined.as_ptr().cast::<PyArrayObject>()).fields.data }.cast();
+        for part in parts {
+            // SAFETY: the new array, which nobody else knows, has room for both parts, whose widths are equal; this
+            // one's begins at `to`.
+            unsafe { part.copy_to(to) };
+            to = to.wrapping_add(part.len * part.dtype.width as usize);
+        }
+        Ok(Some(joined))
+    }
+
+    /// Copies the bytes of each element, once, to `to`.
+    ///
+    /// # Safety
+    /// There are as many writable bytes at `to`, which are not those of the array.
+    unsafe fn copy_to(&self, to: *mut u8) {
+        let width = self.dtype.width as usize;
+        if self.stride == width.cast_signed() {
+            // SAFETY: numpy vouches for `len` elements at `data`, without gaps; the caller for those at `to`.
+            return unsafe { self.data.copy_to_nonoverlapping(to, self.len * width) };
+        }
+        for i in 0..self.len {
+            let element = self.data.wrapping_offset(i.cast_signed() * self.stride);
+            // SAFETY: as above, `stride` bytes apart.
+            unsafe { element.copy_to_nonoverlapping(to.wrapping_add(i * width), width) };
+        }
+    }
+
     /// True if the dtype has a sign.
     pub fn is_signed(&self) -> bool {
         self.dtype.signed
@@ -107,6 +148,7 @@ impl Visitor for Reading<'_> {
         let from = self.array.data.wrapping_offset(self.at.cast_signed().wrapping_mul(stride));
         // The usual stride apart: with it known when compiling, the loop becomes vector code.
         if stride == N.cast_signed() {
+            prefetch_next(from.cast::<[u8; N]>(), self.out.len());
             for (i, word) in self.out.iter_mut().enumerate() {
                 // SAFETY: numpy vouches for `len` elements at `data`, `stride` bytes apart, and `at + i` is below
                 // `len`.

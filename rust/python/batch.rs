@@ -3,15 +3,16 @@
 use super::array::ArrayView;
 use super::errors::{self, Name, no_stop};
 use super::items;
+use super::signals::Signals;
 use super::tokens::{Tokens, is_set};
 use crate::digest::{Hash, Stopped, digest_many};
 use crate::dtype::Negative;
 use crate::source::Source;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
@@ -88,11 +89,9 @@ pub fn of_iterable(sequences: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec
         no_stop(py, error, "sequences")
     })?;
     for (place, object) in iterator.enumerate() {
-        // Of several faults the first in order is reported: those before this one are looked for before its error.
         let added = object.and_then(|object| batch.add(Tokens::new(Name::Sequence(place), &object)?));
         if let Err(error) = added {
-            batch.flush()?;
-            return Err(error);
+            return Err(batch.fault(error));
         }
     }
     batch.finish()
@@ -106,8 +105,7 @@ pub fn of_pieces(flat: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>, threads: u
     let mut batch = Batch::new(py, threads);
     for (place, ends) in bounds.windows(2).enumerate() {
         if let Err(error) = batch.add(flat.piece(py, ends[0], ends[1]).named(Name::Sequence(place))) {
-            batch.flush()?;
-            return Err(error);
+            return Err(batch.fault(error));
         }
     }
     batch.finish()
@@ -265,31 +263,30 @@ impl<'py> Batch<'py> {
         }
     }
 
-    /// Hash the window.
+    /// Hash the window. Whatever comes of it, it is not hashed again.
     fn flush(&mut self) -> PyResult<()> {
         self.collect()?;
-        let interrupt = Mutex::new(None);
-        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over lifetimes")]
-        let keep_going = || match Python::attach(|py| py.check_signals()) {
-            Ok(()) => true,
-            Err(error) => {
-                *interrupt.lock().expect("only this thread locks it") = Some(error);
-                false
-            }
-        };
-        let (window, threads) = (&self.window, self.threads);
-        match self.py.detach(|| digest_many(window, threads, &keep_going)) {
+        let signals = Signals::new();
+        let (window, threads) = (std::mem::take(&mut self.window), self.threads);
+        match self.py.detach(|| digest_many(&window, threads, &|| signals.are_quiet())) {
             Ok(new) => self.hashes.extend(new),
             Err(Stopped::Fault { index, error }) => {
                 let name = Name::Sequence(self.hashes.len() + index);
                 return Err(errors::negative(name, error.index, error.value));
             }
-            Err(Stopped::Cancelled) => {
-                return Err(interrupt.into_inner().expect("only this thread locked it").expect("it cancelled"));
-            }
+            Err(Stopped::Cancelled) => return Err(signals.into_error()),
         }
-        (self.weight, self.window, self.copied) = (0, Vec::new(), true);
+        (self.weight, self.copied) = (0, true);
         Ok(())
+    }
+
+    /// The error of the batch after one at its end: of several faults the first in order is reported, so those before
+    /// this one are looked for; not after an interrupt, which ends the work.
+    fn fault(mut self, error: PyErr) -> PyErr {
+        if !error.is_instance_of::<PyException>(self.py) {
+            return error;
+        }
+        self.flush().err().unwrap_or(error)
     }
 
     fn finish(mut self) -> PyResult<Vec<Hash>> {

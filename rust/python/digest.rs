@@ -1,5 +1,6 @@
 //! The digest of token sequences from Python.
 
+use super::signals::{Interruptible, Signals};
 use super::tokens::{Tokens, views};
 use crate::digest::{Hash, digest};
 use crate::source::{Parts, Source};
@@ -12,13 +13,20 @@ pub const GIL_MIN_SIZE: usize = 2_048;
 
 /// The digest of the parts as one sequence, without the GIL where all of them are arrays and there is enough to do.
 pub fn digest_of(py: Python<'_>, parts: &[Tokens<'_, '_>]) -> PyResult<Hash> {
+    let signals = Signals::new();
     let size = wire::encoded_len(Parts(parts).len()).unwrap_or(usize::MAX);
     match views(parts) {
         Some(views) if size > GIL_MIN_SIZE => {
-            py.detach(|| digest(&Parts(&views))).map_err(|(part, found)| parts[part].negative(found))
+            let ids = Parts(&views);
+            py.detach(|| digest(&Interruptible { ids: &ids, signals: &signals }))
+                .map_err(|error| error.map(|(part, found)| parts[part].negative(found)))
         }
-        _ => digest(&Parts(parts)).map_err(|(_, error)| error),
+        _ => {
+            let ids = Parts(parts);
+            digest(&Interruptible { ids: &ids, signals: &signals }).map_err(|error| error.map(|(_, error)| error))
+        }
     }
+    .map_err(|error| error.unwrap_or_else(|| signals.into_error()))
 }
 
 /// A hash as text.

@@ -8,11 +8,15 @@ mod body;
 mod digest;
 mod errors;
 mod exported;
+mod fields;
 mod items;
 mod json;
+mod machine;
 mod pending;
+mod prefetch;
 mod prefixes;
 mod scanner;
+mod signals;
 mod small_int;
 mod sse;
 mod staging;
@@ -30,6 +34,7 @@ mod _core {
     use super::exported;
     use super::items;
     use super::json;
+    use super::machine::warn_of_kernel;
     use super::prefixes::stands_in;
     use super::staging;
     use super::tokens::Tokens;
@@ -42,6 +47,12 @@ mod _core {
 
     #[pymodule_export]
     use super::body::IdWords;
+
+    #[pymodule_export]
+    use super::fields::{joined_ids, kept_ids, kept_log_probs};
+
+    #[pymodule_export]
+    use super::machine::machine;
 
     #[pymodule_export]
     use super::pending::PendingDigests;
@@ -63,6 +74,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        warn_of_kernel(module.py())?;
         module.add("DIGEST_DOMAIN", PyBytes::new(module.py(), &wire::DOMAIN))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

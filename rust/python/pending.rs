@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::batch::{Item, item, thread_count};
 use super::digest::hex;
 use super::errors::{Name, negative};
+use super::signals::Signals;
 use super::tokens::Tokens;
 use crate::digest::{Hash, Stopped, digest_many};
 use crate::dtype::Negative;
@@ -68,12 +69,14 @@ impl PendingDigests {
             // The thread could not be started, or is in the process that this one was forked from.
             _ => None,
         };
-        let outcome =
-            outcome.unwrap_or_else(|| py.detach(|| digest_many(self.sequences.as_slice(), self.threads, &|| true)));
+        let signals = Signals::new();
+        let outcome = outcome.unwrap_or_else(|| {
+            py.detach(|| digest_many(self.sequences.as_slice(), self.threads, &|| signals.are_quiet()))
+        });
         match outcome {
             Ok(hashes) => Ok(hashes.iter().map(|hash| hex(py, hash)).collect()),
             Err(Stopped::Fault { index, error }) => Err(negative(Name::Sequence(index), error.index, error.value)),
-            Err(Stopped::Cancelled) => unreachable!("only who drops this cancels"),
+            Err(Stopped::Cancelled) => Err(signals.into_error()),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::digest::GIL_MIN_SIZE;
 use super::errors::{Name, shown, type_name};
 use super::exported::array_over;
 use super::items::{Items, float_at};
+use super::signals::{Interruptible, Signals};
 use super::tokens::Tokens;
 use crate::digest::Hash;
 use crate::digest::staging::{self, count};
@@ -130,12 +131,14 @@ impl Around for Call<'_> {
 
 /// The digest, without the GIL where the ids are an array and there is enough to do.
 fn hashed(py: Python<'_>, ids: &Exact<'_, '_>, around: &impl Around) -> PyResult<Hash> {
+    let signals = Signals::new();
     match ids.tokens.view() {
-        Some(view) if 8 * view.len() > GIL_MIN_SIZE => {
-            py.detach(|| around.digest(view)).map_err(|found| ids.tokens.negative(found))
-        }
-        _ => around.digest(ids),
+        Some(view) if 8 * view.len() > GIL_MIN_SIZE => py
+            .detach(|| around.digest(&Interruptible { ids: view, signals: &signals }))
+            .map_err(|error| error.map(|found| ids.tokens.negative(found))),
+        _ => around.digest(&Interruptible { ids, signals: &signals }),
     }
+    .map_err(|error| error.unwrap_or_else(|| signals.into_error()))
 }
 
 fn of_length(name: &str, found: usize, needed: usize) -> PyResult<()> {

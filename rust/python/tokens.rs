@@ -5,7 +5,7 @@ use super::errors::{self, Name, no_stop, shown, type_name};
 use super::exported::{exported, is_packed_bytes, packed, refuse_masked};
 use super::items;
 use crate::dtype::Negative;
-use crate::sha256::Backend;
+use crate::sha256::with_vectors;
 use crate::source::Source;
 use crate::wire;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -79,7 +79,7 @@ impl<'py, 'a> Tokens<'py, 'a> {
     /// Writes the encoding to `out`, of the right length.
     pub fn encode(&self, out: &mut [u8]) -> PyResult<()> {
         match self.view() {
-            Some(view) => Backend::detect().inside(
+            Some(view) => with_vectors(
                 #[inline(always)]
                 || wire::encode(view, out).map_err(|found| self.negative(found)),
             ),

@@ -4,9 +4,9 @@ use sha2::block_api::compress256;
 
 use super::state::{Block, RUN, States};
 
-/// Compresses the blocks of each run, lane by lane.
-pub fn compress(states: &mut States, runs: &[&[Block]]) {
-    for (lane, run) in runs.iter().enumerate() {
+/// Compresses the blocks of each run, lane by lane from `first` on.
+pub fn compress(states: &mut States, first: usize, runs: &[&[Block]]) {
+    for (lane, run) in (first..).zip(runs) {
         let mut state = states.get(lane);
         for blocks in run.chunks(RUN) {
             let mut bytes = [[0; 64]; RUN];

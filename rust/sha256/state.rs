@@ -8,7 +8,7 @@ pub type Hash = [u8; 32];
 /// One SHA-256 block: eight 64-bit words, native here, big-endian in the message.
 pub type Block = [u64; 8];
 
-/// The most lanes that any back end advances at once.
+/// The most lanes that any kernel advances at once.
 pub const LANES: usize = 16;
 
 /// The most blocks of a lane that are read before they are compressed: enough to make the cost of a call small, few

@@ -14,6 +14,7 @@ from support.command import Capture, row, run
 from support.factories import make_entry
 from support.places import EXAMPLES
 from tokenrecords import ParentResolutionStatus, TokenEntry, __version__, append_jsonl, stamp_lineage, write_jsonl
+from tokenrecords.info.installation import installation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,6 +157,23 @@ def test_a_wrong_call_has_status_2(tmp_path: Path, flags: tuple[str, ...]) -> No
 def test_the_version() -> None:
     result = run("--version")
     assert (result.exit_code, result.stdout) == (0, f"tokenrecords {__version__}\n")
+    result = run("--version", "show", "no such file")
+    assert (result.exit_code, result.stdout) == (0, f"tokenrecords {__version__}\n")
+
+
+@pytest.mark.parametrize("flags", [("--version", "--verbose"), ("--verbose", "--version")])
+def test_the_version_and_what_this_machine_computes_with(flags: tuple[str, ...]) -> None:
+    result = run(*flags)
+    assert (result.exit_code, result.stdout) == (0, f"{installation()}\n")
+
+
+def test_verbose_alone_or_no_command_has_status_2() -> None:
+    result = run("--verbose")
+    assert result.exit_code == 2
+    assert "--verbose needs --version" in result.stderr
+    result = run("--")
+    assert result.exit_code == 2
+    assert "Missing command" in result.stderr
 
 
 def test_an_empty_directory_says_so(tmp_path: Path) -> None:
@@ -176,8 +194,8 @@ def test_nothing_but_the_table_goes_to_a_pipe(tmp_path: Path) -> None:
 def test_without_its_extra_the_command_says_so() -> None:
     code = "import sys; sys.modules['typer'] = None; import tokenrecords.__main__ as m; m.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "pip install 'tokenrecords[cli]'" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'\n"
 
 
 def test_odd_ids_stay_in_their_row_whatever_the_terminal(tmp_path: Path) -> None:

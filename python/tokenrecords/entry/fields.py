@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic_core import core_schema, to_jsonable_python
 
-from tokenrecords._core import copy_float_list, copy_int_list
+from tokenrecords._core import kept_ids, kept_log_probs
 from tokenrecords.tokens.arrays import array_over, as_list, id_array, log_prob_array
 from tokenrecords.tokens.routed_experts import encode_routed_experts
 
@@ -52,22 +53,7 @@ class _Field:
         return self._schema
 
 
-def _validate_ids(value: Any, handler: Handler) -> Any:
-    # The common kinds first: no Python code runs for the items of a list, and an array's call costs more than its look.
-    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "iu":
-        return value
-    ids = copy_int_list(value)
-    return _as_array(value, handler, id_array) if ids is None else ids
-
-
-def _validate_log_probs(value: Any, handler: Handler) -> Any:
-    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.char in "efd":
-        return value
-    log_probs = copy_float_list(value)
-    return _as_array(value, handler, log_prob_array) if log_probs is None else log_probs
-
-
-def _as_array(value: Any, handler: Handler, judge: Callable[[Array], Any]) -> Any:
+def _as_array(judge: Callable[[Array], Any], value: Any, handler: Handler) -> Any:
     """The array that `value` is or exports, judged; pydantic reads item by item what is none, or one of objects."""
     array = array_over(value)
     if array is None:
@@ -92,10 +78,12 @@ def _finite_or_text(value: Any) -> Any:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-TOKEN_IDS = _Field(core_schema.int_schema(), _validate_ids, as_list, core_schema.int_schema())
+TOKEN_IDS = _Field(
+    core_schema.int_schema(), partial(kept_ids, partial(_as_array, id_array)), as_list, core_schema.int_schema()
+)
 LOG_PROBS = _Field(
     core_schema.float_schema(),
-    _validate_log_probs,
+    partial(kept_log_probs, partial(_as_array, log_prob_array)),
     _log_probs_to_json,
     core_schema.any_schema(
         metadata={"pydantic_js_updates": {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}}

@@ -13,7 +13,7 @@ from tokenrecords.entry.assigned import is_as_validated
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.resolution import ParentResolutionStatus, check_parent
 from tokenrecords.tokens.arrays import Fault, as_dtype, as_list, id_array, integer_dtype, log_prob_array, same
-from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS
+from tokenrecords.tokens.names import ARRAY_FIELDS, GENERATION, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +105,32 @@ class TokenEntry(BaseModel):
 
     @model_validator(mode="after")
     def _refuse_a_newer_record(self) -> Self:
-        check_entry(self)
+        """What the fields must fulfil together; the name is that of the replaced module.
+
+        Raises:
+            ValueError: The first rule that is broken, with the values.
+        """
+        # pydantic is slow to give a field, and this runs for each entry.
+        values = self.__dict__
+        version = values["schema_version"]
+        if version > TOKEN_ENTRY_RECORD_SCHEMA_VERSION:
+            raise ValueError(
+                f"schema_version is {version}, but this reader understands up to {TOKEN_ENTRY_RECORD_SCHEMA_VERSION}: "
+                "upgrade tokenrecords to read it"
+            )
+        if version < TOKEN_ENTRY_MIN_SCHEMA_VERSION:
+            raise ValueError(
+                f"schema_version is {version}, below the supported minimum {TOKEN_ENTRY_MIN_SCHEMA_VERSION}"
+            )
+        ids, log_probs = len(values[GENERATION]), len(values[LOG_PROBS])
+        if ids != log_probs:
+            raise ValueError(
+                f"generation_token_ids and generation_log_probs must have the same length, got {ids} and {log_probs}"
+            )
+        index, items = values["token_item_index"], values["output_items"]
+        if index is not None and not 0 <= index < len(items):
+            raise ValueError(f"token_item_index {index} is outside output_items, which has {len(items)} items")
+        check_parent(values["parent_resolution"], values["parent_call_id"], is_delta=values["prompt_is_delta"])
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -175,8 +200,7 @@ class TokenEntry(BaseModel):
     def _validated(self) -> Self:
         """The entry itself if it is as validation makes it, else a copy that is: assignment is not validated."""
         if type(self) is TokenEntry and is_as_validated(self.__dict__):
-            check_entry(self)
-            return self
+            return self._refuse_a_newer_record()  # type: ignore[operator, no-any-return]  # a method all the same
         return type(self).model_validate(dict(self))
 
     def as_lists(self) -> Self:
@@ -247,28 +271,3 @@ def origin(entry: TokenEntry) -> tuple[str, int] | None:
     """The file and line that an entry was read from, if it was."""
     private = entry.__pydantic_private__
     return private.get(_ORIGIN) if private else None
-
-
-def check_entry(entry: TokenEntry) -> None:
-    """What the fields of a record must fulfil together; also after assignments, which pydantic does not check.
-
-    Raises:
-        ValueError: The first rule that is broken, with the values.
-    """
-    version = entry.schema_version
-    if version > TOKEN_ENTRY_RECORD_SCHEMA_VERSION:
-        raise ValueError(
-            f"schema_version is {version}, but this reader understands up to {TOKEN_ENTRY_RECORD_SCHEMA_VERSION}: "
-            "upgrade tokenrecords to read it"
-        )
-    if version < TOKEN_ENTRY_MIN_SCHEMA_VERSION:
-        raise ValueError(f"schema_version is {version}, below the supported minimum {TOKEN_ENTRY_MIN_SCHEMA_VERSION}")
-    ids, log_probs = len(entry.generation_token_ids), len(entry.generation_log_probs)
-    if ids != log_probs:
-        raise ValueError(
-            f"generation_token_ids and generation_log_probs must have the same length, got {ids} and {log_probs}"
-        )
-    index, items = entry.token_item_index, len(entry.output_items)
-    if index is not None and not 0 <= index < items:
-        raise ValueError(f"token_item_index {index} is outside output_items, which has {items} items")
-    check_parent(entry.parent_resolution, entry.parent_call_id, is_delta=entry.prompt_is_delta)

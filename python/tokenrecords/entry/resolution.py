@@ -23,6 +23,8 @@ def check_parent(status: ParentResolutionStatus | None, parent_call_id: str | No
     Raises:
         ValueError: The first rule that is broken, with the values.
     """
+    if status is None and not is_delta:
+        return  # whatever the parent: nobody decided yet, as of each record that is being made
     if status == ParentResolutionStatus.RESOLVED:
         if not parent_call_id:
             raise ValueError(f"parent_resolution is 'resolved': it requires parent_call_id, got {parent_call_id!r}")

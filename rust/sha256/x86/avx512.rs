@@ -9,6 +9,7 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
+use super::rounds::sixteen;
 use crate::sha256::constants::K;
 use crate::sha256::state::{Block, LANES, States};
 
@@ -18,14 +19,8 @@ const HIGH: u16 = 0xAAAA;
 /// Truth table of `a ^ b ^ c`.
 const XOR: i32 = 0x96;
 
-/// Truth table of `if a { b } else { c }`.
-const CHOOSE: i32 = 0xCA;
-
-/// Truth table of the majority of three.
-const MAJORITY: i32 = 0xE8;
-
 /// The instructions found on this machine. The field is private, so a value is the proof that they are there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx512(());
 
 impl Avx512 {
@@ -69,7 +64,7 @@ fn compress_inside(states: &mut States, runs: &[&[Block]]) {
         let old = state;
         rounds(&mut state, &rows);
         for (new, old) in state.iter_mut().zip(old) {
-            *new = _mm512_add_epi32(*new, old);
+            *new = add(*new, old);
         }
     }
     for (words, vector) in states.0.iter_mut().zip(state) {
@@ -80,51 +75,43 @@ fn compress_inside(states: &mut States, runs: &[&[Block]]) {
 /// The 64 rounds of one block of each lane.
 #[target_feature(enable = "avx512f")]
 fn rounds(state: &mut [__m512i; 8], rows: &[__m512i; 16]) {
-    // The message words are a ring.
     let mut words;
-    // The variables a to h do not move: from round to round their names do.
-    macro_rules! round {
-        ($k:ident, $i:literal) => {
-            let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(|name| (name + 16 - $i) % 8);
-            let k = _mm512_set1_epi32($k[$i].cast_signed());
-            let t = _mm512_add_epi32(_mm512_add_epi32(state[h], k), words[$i]);
-            let t = _mm512_add_epi32(t, logic::<CHOOSE>(state[e], state[f], state[g]));
-            let t = _mm512_add_epi32(t, rotations::<6, 11, 25>(state[e]));
-            let majority = logic::<MAJORITY>(state[a], state[b], state[c]);
-            let u = _mm512_add_epi32(majority, rotations::<2, 13, 22>(state[a]));
-            state[d] = _mm512_add_epi32(state[d], t);
-            state[h] = _mm512_add_epi32(t, u);
-        };
-    }
-    // Replaces the message word by that of sixteen rounds later.
-    macro_rules! schedule {
-        ($i:literal) => {
-            let s0 = shifted::<7, 18, 3>(words[($i + 1) % 16]);
-            let s1 = shifted::<17, 19, 10>(words[($i + 14) % 16]);
-            let sum = _mm512_add_epi32(words[$i], words[($i + 9) % 16]);
-            words[$i] = _mm512_add_epi32(sum, _mm512_add_epi32(s0, s1));
-        };
-    }
-    macro_rules! sixteen {
-        ($k:expr $(, $schedule:ident)?) => {
-            let k = $k;
-            sixteen!(k $($schedule)?: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        };
-        ($k:ident: $($i:literal)*) => { $(round!($k, $i);)* };
-        ($k:ident schedule: $($i:literal)*) => { $(round!($k, $i); schedule!($i);)* };
-    }
     // The same sixteen rounds twice: behind `transpose_narrow` the compiler drops what only adds zeros.
     if narrow(rows) {
         words = transpose_narrow(rows);
-        sixteen!(&K[0], schedule);
+        sixteen!(state, words, &K[0], schedule);
     } else {
         words = transpose(*rows);
-        sixteen!(&K[0], schedule);
+        sixteen!(state, words, &K[0], schedule);
     }
     for k in &K[1..3] {
-        sixteen!(k, schedule);
+        sixteen!(state, words, k, schedule);
     }
-    sixteen!(&K[3]);
+    sixteen!(state, words, &K[3]);
+}
+
+/// The sums of the elements.
+#[target_feature(enable = "avx512f")]
+fn add(a: __m512i, b: __m512i) -> __m512i {
+    _mm512_add_epi32(a, b)
+}
+
+/// One word in all elements.
+#[target_feature(enable = "avx512f")]
+fn splat(word: u32) -> __m512i {
+    _mm512_set1_epi32(word.cast_signed())
+}
+
+/// The bits of `b` where `a` has them, else those of `c`.
+#[target_feature(enable = "avx512f")]
+fn choose(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    logic::<0xCA>(a, b, c)
+}
+
+/// The majority of three.
+#[target_feature(enable = "avx512f")]
+fn majority(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    logic::<0xE8>(a, b, c)
 }
 
 /// A bitwise function of three, given by its truth table.

@@ -1,7 +1,6 @@
 //! The compression function by the instructions of x86-64.
 
-mod avx512;
-mod features;
-mod sha_ni;
-
-pub use features::Features;
+pub mod avx2;
+pub mod avx512;
+mod rounds;
+pub mod sha_ni;

@@ -16,7 +16,7 @@ use crate::sha256::constants::K;
 use crate::sha256::state::{Block, States};
 
 /// The instructions found on this machine. The field is private, so a value is the proof that they are there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaNi(());
 
 impl ShaNi {
@@ -28,9 +28,28 @@ impl ShaNi {
     }
 }
 
-/// Compresses the blocks of each run, all of one length, into lanes `first..first + N`.
+/// The numbers of lanes that one call can interleave.
+pub const WIDTHS: [usize; 5] = [1, 2, 3, 4, 8];
+
+/// Compresses the blocks of each run, all of one length, into the lanes from `first` on.
 #[inline]
-pub fn compress<const N: usize>(_: ShaNi, states: &mut States, first: usize, runs: [&[Block]; N]) {
+pub fn compress(sha: ShaNi, states: &mut States, first: usize, runs: &[&[Block]]) {
+    match *runs {
+        [] => {}
+        [a] => compress_lanes(sha, states, first, [a]),
+        [a, b] => compress_lanes(sha, states, first, [a, b]),
+        [a, b, c] => compress_lanes(sha, states, first, [a, b, c]),
+        [a, b, c, d] => compress_lanes(sha, states, first, [a, b, c, d]),
+        [a, b, c, d, e, f, g, h] => compress_lanes(sha, states, first, [a, b, c, d, e, f, g, h]),
+        [a, b, c, d, ref more @ ..] => {
+            compress_lanes(sha, states, first, [a, b, c, d]);
+            compress(sha, states, first + 4, more);
+        }
+    }
+}
+
+#[inline]
+fn compress_lanes<const N: usize>(_: ShaNi, states: &mut States, first: usize, runs: [&[Block]; N]) {
     // SAFETY: a `ShaNi` exists only where the instructions were detected.
     unsafe { compress_inside(states, first, runs) }
 }

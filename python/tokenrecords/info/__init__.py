@@ -1,0 +1,1 @@
+"""What this installation is, and what it computes with."""
