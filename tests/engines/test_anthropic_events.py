@@ -96,3 +96,12 @@ def test_a_count_before_the_first_token_is_none_of_the_whole():
 def test_arguments_that_were_cut_off():
     merged = merge_stream([*STREAM[:1], STREAM[9], STREAM[10]])
     assert merged["content"][0]["input"] == '{"a":'
+
+
+def test_a_block_goes_on_from_what_it_begins_with():
+    block = {"type": "text", "text": "o", "citations": [{"n": 1}]}
+    delta = {"type": "text_delta", "text": "k"}
+    cited = {"type": "citations_delta", "citation": {"n": 2}}
+    events = [{"type": "content_block_delta", "index": 0, "delta": part} for part in (delta, cited)]
+    merged = merge_stream([{"type": "content_block_start", "index": 0, "content_block": block}, *events])
+    assert merged["content"] == [{"type": "text", "text": "ok", "citations": [{"n": 1}, {"n": 2}]}]
