@@ -134,7 +134,7 @@ mod tests {
         let given = (0..).map(blocks).take(LANES).collect::<Vec<_>>();
         let mut before = States::new();
         for (lane, blocks) in given.iter().enumerate() {
-            before.set(lane, wanted(before.get(lane), &blocks[..1 + lane % 3]));
+            before.set(lane, wanted(before.get(lane), &blocks[..=lane % 3]));
         }
         for kernel in Kernel::all() {
             // A kernel of all lanes starts at the first.
