@@ -176,6 +176,17 @@ def gym(session: nox.Session) -> None:
             session.error(f"these pass without install() alone: {sorted(lost)}")
 
 
+@nox.session(python="3.13", default=False)
+def scenarios(session: nox.Session) -> None:
+    """Rollouts of all kinds, captured and judged by NeMo Gym just now, are judged alike here."""
+    session.install(".[test]", "--requirement", str(HERE / ".ci" / "gym.txt"))
+    session.install("--no-deps", "--ignore-requires-python", GYM)
+    made = Path(session.create_tmp()).resolve() / "gym_scenarios.jsonl"
+    session.run("python", "tests/support/gym_scenarios.py", str(made), silent=True)
+    test = "tests/training/test_gym_scenarios.py"
+    session.run("pytest", "-q", "-p", "no:asyncio", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
+
+
 def gather_gym_tests(sources: Path, to: Path) -> None:
     """Copy the tests that have to do with the capture, and what they share."""
     own = sources / "tests"

@@ -8,6 +8,7 @@ import warnings
 from tokenrecords._core import DEBUG as _DEBUG
 from tokenrecords._core import __version__, compute_digests
 from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.capture.finished import entries_from_rollout
 from tokenrecords.capture.transcript import entries_from_transcript
 from tokenrecords.engines.dialects import detect_dialect
 from tokenrecords.engines.response import ServedChoice, read_response
@@ -81,6 +82,7 @@ __all__ = [
     "encode_routed_experts",
     "encode_token_ids",
     "entries_from_response",
+    "entries_from_rollout",
     "entries_from_transcript",
     "expand_deltas",
     "extract_token_fields",

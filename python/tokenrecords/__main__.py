@@ -4,6 +4,8 @@ import io
 import sys
 import warnings
 
+NO_EXTRA = 3  # the exit status of a missing extra; 1 says that something was found, 2 that nothing could be done
+
 
 def main() -> None:
     """Run the command, or say which extra it needs."""
@@ -12,7 +14,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in {"typer", "rich"}:
             raise
-        sys.exit("tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'")
+        sys.stderr.write("tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'\n")
+        sys.exit(NO_EXTRA)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows question marks, not a traceback

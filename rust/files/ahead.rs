@@ -4,10 +4,8 @@
 //! then scans it while another thread reads on. The taker does the same work whenever what it is to take is not ready,
 //! so that everything gets done where no thread can be started.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,49 +15,11 @@ use std::time::Duration;
 use super::Text;
 use super::buffers::Buffers;
 use super::cut::{Cutter, Line};
+use super::queue::{Job, Origin, Queue, Taken};
 use super::reader::{Ended, Reader};
-
-/// Bytes of text that may be held for each thread, but for the last block of each: enough to keep the threads busy while
-/// the taker works on one record.
-const AHEAD: usize = 1 << 20;
-
-/// What a block weighs beside its text, so that many tiny files are not read far ahead.
-const BLOCK: usize = 1 << 12;
-
-/// Bytes of text that were read when the first thread is started: about 50 microseconds of reading and scanning on a
-/// Zen core (`benches/bench.py files`), where starting and joining a thread takes 13 (`digest::batch`).
-const WORTH: usize = 1 << 17;
 
 /// The time between two polls of a taker that waits.
 const POLL: Duration = Duration::from_millis(5);
-
-/// Where lines come from.
-pub enum Origin {
-    /// A file, which other threads may read.
-    File(PathBuf),
-    /// Text in memory.
-    Memory(Text),
-    /// What the taker gives: see `Taken::Wanted`.
-    Given,
-}
-
-/// What the taker gets.
-pub enum Taken<T, E> {
-    /// The lines of a block of the source at this position, each with what was found in it.
-    Lines(usize, Text, Vec<(Line, T)>),
-    /// The source at this position needs its next line: to be answered with `give` or `end`. The lines so far.
-    Wanted(usize, Cutter),
-    /// What `end` was given, in its place.
-    Failed(E),
-    /// All lines were taken.
-    End,
-    /// The poll answered `false`.
-    Interrupted,
-    /// Scanning panicked.
-    Broken,
-    /// The threads are in the process that this one was forked from.
-    Forked,
-}
 
 /// Sources that are read ahead of who takes their lines.
 pub struct Ahead<T, E> {
@@ -90,57 +50,12 @@ struct Shared<T, E> {
     stop: AtomicBool,
 }
 
+/// What is held under the lock, but not while a block is read or scanned.
 struct State<T, E> {
-    /// Sources that nobody has begun to read.
-    waiting: VecDeque<Origin>,
-    /// The others, but for those of which everything was taken.
-    sources: VecDeque<Source<T, E>>,
-    /// The position of the first of `sources` among all.
-    first: usize,
-    /// Blocks that are read or were, and not taken.
-    blocks: usize,
-    /// What those of them weigh that were read.
-    held: usize,
-    /// Bytes of text that were read so far.
-    read: usize,
-    /// Readers that are open.
-    open: usize,
+    queue: Queue<T, E>,
     /// Workers that wait.
     idle: usize,
     taker_waits: bool,
-    /// True where scanning panicked.
-    broken: bool,
-}
-
-struct Source<T, E> {
-    input: Input<E>,
-    blocks: VecDeque<Block<T>>,
-    /// The number of blocks that were taken.
-    taken: usize,
-}
-
-enum Input<E> {
-    Open(Box<Reader>),
-    /// A thread reads it.
-    Busy,
-    /// The taker gives its lines.
-    Given(Cutter),
-    Ended(Option<E>),
-}
-
-enum Block<T> {
-    Read(Text, Vec<Line>),
-    /// A thread scans it.
-    Busy,
-    Done(Text, Vec<(Line, T)>),
-}
-
-/// Something to do, for the source at a position.
-enum Job {
-    Open(usize, PathBuf),
-    Over(usize, Text),
-    Read(usize, Box<Reader>),
-    Scan(usize, usize, Text, Vec<Line>),
 }
 
 impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
@@ -151,23 +66,11 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
     }
 
     fn with(sources: Vec<Origin>, threads: Option<usize>, scan: fn(&[u8]) -> T, thread: fn() -> Builder) -> Self {
-        let state = State {
-            waiting: sources.into(),
-            sources: VecDeque::new(),
-            first: 0,
-            blocks: 0,
-            held: 0,
-            read: 0,
-            open: 0,
-            idle: 0,
-            taker_waits: false,
-            broken: false,
-        };
         let shared = Shared {
             scan,
             threads: AtomicUsize::new(threads.unwrap_or(1)),
             buffers: Arc::default(),
-            state: Mutex::new(state),
+            state: Mutex::new(State { queue: Queue::new(sources), idle: 0, taker_waits: false }),
             work: Condvar::new(),
             done: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -183,12 +86,12 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         }
         loop {
             let mut state = self.shared.lock();
-            if let Some(taken) = state.take(self.shared.threads()) {
+            if let Some(taken) = state.queue.take(self.shared.threads()) {
                 self.shared.tell(&state);
                 return taken;
             }
-            if let Some(job) = state.job(self.shared.threads(), true) {
-                let is_worth_a_thread = state.read >= WORTH;
+            if let Some(job) = state.queue.job(self.shared.threads(), true) {
+                let is_worth_a_thread = state.queue.is_worth_a_thread();
                 drop(state);
                 if is_worth_a_thread {
                     self.start_one();
@@ -209,21 +112,13 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
     /// Gives the next line, with its line break if it has one, to the source that wanted it.
     pub fn give(&self, text: Text) {
         let mut state = self.shared.lock();
-        let size = text.as_ref().len();
-        if let Some(Source { input: Input::Given(cutter), blocks, .. }) = state.sources.front_mut() {
-            let lines = cutter.line(text.as_ref(), 0, size).into_iter().collect();
-            blocks.push_back(Block::Read(text, lines));
-            state.blocks += 1;
-            state.hold(size);
-        }
+        state.queue.give(text);
         self.shared.tell(&state);
     }
 
     /// Ends the source that wanted a line.
     pub fn end(&self, failure: Option<E>) {
-        if let Some(Source { input: input @ Input::Given(_), .. }) = self.shared.lock().sources.front_mut() {
-            *input = Input::Ended(failure);
-        }
+        self.shared.lock().queue.end(failure);
     }
 
     fn start_one(&self) {
@@ -253,9 +148,7 @@ impl<T, E> Ahead<T, E> {
             return;
         }
         self.shared.stop.store(true, Ordering::Relaxed);
-        let mut state = self.shared.lock();
-        (state.waiting, state.sources) = (VecDeque::new(), VecDeque::new());
-        drop(state);
+        self.shared.lock().queue.clear();
         self.shared.work.notify_all();
         for worker in mem::take(&mut lock(&self.workers).started) {
             // Its panics were caught.
@@ -293,7 +186,7 @@ impl<T, E> Shared<T, E> {
     fn work(&self) {
         let mut state = self.lock();
         while !self.stop.load(Ordering::Relaxed) {
-            if let Some(job) = state.job(self.threads(), false) {
+            if let Some(job) = state.queue.job(self.threads(), false) {
                 drop(state);
                 self.run(job);
                 state = self.lock();
@@ -308,7 +201,7 @@ impl<T, E> Shared<T, E> {
     fn run(&self, job: Job) {
         if catch_unwind(AssertUnwindSafe(|| self.carry_out(job))).is_err() {
             let mut state = self.lock();
-            state.broken = true;
+            state.queue.broken = true;
             self.tell_taker(&state);
         }
     }
@@ -324,10 +217,7 @@ impl<T, E> Shared<T, E> {
         let bytes = text.as_ref();
         let found = lines.into_iter().map(|line| (line, (self.scan)(&bytes[line.start..line.end]))).collect();
         let mut state = self.lock();
-        if let Some(source) = state.source(at) {
-            let place = number - source.taken;
-            source.blocks[place] = Block::Done(text, found);
-        }
+        state.queue.put_scanned(at, number, text, found);
         self.tell_taker(&state);
     }
 
@@ -338,23 +228,14 @@ impl<T, E> Shared<T, E> {
             None => Err(Ended::Unsure(Cutter::default())),
         };
         let mut state = self.lock();
-        let source = state.source(at)?;
         match read {
             Ok((reader, (text, lines))) => {
-                source.input = Input::Open(reader);
-                source.blocks.push_back(Block::Busy);
-                let number = source.taken + source.blocks.len() - 1;
-                state.hold(text.as_ref().len());
+                let number = state.queue.put_read(at, reader, text.as_ref().len())?;
                 self.tell(&state);
                 Some((at, number, text, lines))
             }
             Err(ended) => {
-                source.input = match ended {
-                    Ended::Whole => Input::Ended(None),
-                    Ended::Unsure(cutter) => Input::Given(cutter),
-                };
-                state.open -= 1;
-                state.blocks -= 1;
+                state.queue.put_ended(at, ended);
                 self.tell_taker(&state);
                 self.tell(&state);
                 None
@@ -362,9 +243,9 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Wakes a worker if there is enough to do: not for each block that is taken.
+    /// Wakes a worker where one waits and there is enough to do.
     fn tell(&self, state: &State<T, E>) {
-        if state.idle > 0 && state.has_room(self.threads(), AHEAD / 2) {
+        if state.idle > 0 && state.queue.is_worth_a_call(self.threads()) {
             self.work.notify_one();
         }
     }
@@ -376,104 +257,6 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-impl<T, E> State<T, E> {
-    fn source(&mut self, at: usize) -> Option<&mut Source<T, E>> {
-        self.sources.get_mut(at.checked_sub(self.first)?)
-    }
-
-    fn hold(&mut self, text: usize) {
-        self.held += text + BLOCK;
-        self.read += text;
-    }
-
-    /// True if another block may be read, with so many bytes held for each thread.
-    fn has_room(&self, threads: usize, ahead: usize) -> bool {
-        self.blocks < threads || self.held < threads * ahead
-    }
-
-    /// What the taker gets next; None while it is not ready.
-    fn take(&mut self, threads: usize) -> Option<Taken<T, E>> {
-        // As many lines as there are threads, and one more, so that no thread waits for the taker's next one.
-        let given = if threads > 1 { threads + 1 } else { 1 };
-        loop {
-            if self.broken {
-                return Some(Taken::Broken);
-            }
-            let Some(source) = self.sources.front_mut() else {
-                return self.waiting.is_empty().then_some(Taken::End);
-            };
-            if let Input::Given(cutter) = source.input
-                && source.blocks.len() < given
-            {
-                return Some(Taken::Wanted(self.first, cutter));
-            }
-            match source.blocks.pop_front() {
-                Some(Block::Done(text, lines)) => {
-                    source.taken += 1;
-                    self.blocks -= 1;
-                    self.held -= text.as_ref().len() + BLOCK;
-                    if !lines.is_empty() {
-                        return Some(Taken::Lines(self.first, text, lines));
-                    }
-                }
-                Some(block) => {
-                    source.blocks.push_front(block);
-                    return None;
-                }
-                None => {
-                    let Input::Ended(failure) = &mut source.input else { return None };
-                    let failure = failure.take();
-                    self.sources.pop_front();
-                    self.first += 1;
-                    if let Some(failure) = failure {
-                        return Some(Taken::Failed(failure));
-                    }
-                }
-            }
-        }
-    }
-
-    /// What a thread does next; None where it is to wait.
-    fn job(&mut self, threads: usize, is_taker: bool) -> Option<Job> {
-        // Lines are given to the first source alone, so that no other one has blocks to scan.
-        if let Some(source) = self.sources.front_mut()
-            && let Some(place) = source.blocks.iter().position(|block| matches!(block, Block::Read(..)))
-            && let Block::Read(text, lines) = mem::replace(&mut source.blocks[place], Block::Busy)
-        {
-            return Some(Job::Scan(self.first, source.taken + place, text, lines));
-        }
-        // What the taker waits for is read in any case.
-        let is_first = |source: &Source<T, E>| source.blocks.is_empty() && matches!(source.input, Input::Open(_));
-        let is_needed = is_taker && self.sources.front().is_none_or(is_first);
-        if !is_needed && !self.has_room(threads, AHEAD) {
-            return None;
-        }
-        for (place, source) in self.sources.iter_mut().enumerate() {
-            if let Input::Open(_) = source.input
-                && let Input::Open(reader) = mem::replace(&mut source.input, Input::Busy)
-            {
-                self.blocks += 1;
-                return Some(Job::Read(self.first + place, reader));
-            }
-        }
-        while self.open < threads {
-            let at = self.first + self.sources.len();
-            let (input, job) = match self.waiting.pop_front()? {
-                Origin::File(path) => (Input::Busy, Some(Job::Open(at, path))),
-                Origin::Memory(text) => (Input::Busy, Some(Job::Over(at, text))),
-                Origin::Given => (Input::Given(Cutter::default()), None),
-            };
-            self.sources.push_back(Source { input, blocks: VecDeque::new(), taken: 0 });
-            if job.is_some() {
-                self.open += 1;
-                self.blocks += 1;
-                return job;
-            }
-        }
-        None
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds the lock; a thread that did before is no reason to give up.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -481,6 +264,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queue::AHEAD;
     use super::super::reader::CHUNK;
     use super::*;
 

@@ -9,10 +9,12 @@
 mod ahead;
 mod buffers;
 mod cut;
+mod queue;
 mod reader;
 
-pub use ahead::{Ahead, Origin, Taken};
+pub use ahead::Ahead;
 pub use cut::{Cutter, Line};
+pub use queue::{Origin, Taken};
 
 use std::sync::Arc;
 

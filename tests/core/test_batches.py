@@ -261,7 +261,8 @@ def test_an_array_that_changes_meanwhile_gives_some_digest_or_a_clean_error() ->
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_ends_a_long_batch(threads: int) -> None:
     code = f"""
-import numpy as np, tokenrecords, sys
+import numpy as np, signal, sys, tokenrecords
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 big = np.zeros(1 << 22, np.int32)
 try:
     print("ready", flush=True)
@@ -275,5 +276,5 @@ except KeyboardInterrupt:
         assert process.stdout.readline() == "ready\n"
         # Once: a second one could hit the interpreter while it ends.
         process.send_signal(signal.SIGINT)
-        process.wait()
+        process.wait(timeout=120)
     assert process.returncode == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ from support.factories import make_entry
 from tokenrecords import build_chains, expand_deltas, group_by_rollout, verify
 
 
-@pytest.mark.parametrize("function", [verify, group_by_rollout, expand_deltas, build_chains])
-@pytest.mark.parametrize("wrong", [make_entry(), "r.tokens.jsonl", Path("r"), {"r": [make_entry()]}, b"{}"])
+@pytest.mark.parametrize(
+    ("function", "wrong"),
+    [
+        *itertools.product([verify, group_by_rollout, expand_deltas, build_chains], [make_entry(), {"r": []}, b"{}"]),
+        *itertools.product([group_by_rollout, expand_deltas, build_chains], ["r.tokens.jsonl", Path("r")]),
+    ],
+)
 def test_what_is_no_collection_of_entries(function: Any, wrong: Any) -> None:
     with pytest.raises(TypeError, match=rf"^entries is {type(wrong).__name__}: several entries are needed"):
         function(wrong)

@@ -81,6 +81,9 @@ def test_rows_from_a_start_that_the_caller_knows():
         assert np.array_equal(found, ROUTES)
         with pytest.raises(ValueError, match=r"3 rows( after a start of \d)?, but 8 tokens|start is 5: the routed"):
             decode_routed_experts(value, tokens=8, rows="tokens-1", start=5, shape=(2, 2))
+    for number in (np.int64(2), np.uint8(2)):
+        value = {**encode_routed_experts(ROUTES, "object"), "start": number}
+        assert decode_routed_experts(value, tokens=5, start=number).shape == (3, 2, 2)
     with pytest.raises(ValueError, match=r"^start is 4: the routed_experts object says 0$"):
         decode_routed_experts(encode_routed_experts(ROUTES, "object"), tokens=7, start=4)
     for wrong in (-1, True, 1.0, None):

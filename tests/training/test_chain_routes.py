@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.factories import call
-from tokenrecords import Chain, TokenEntry, build_chains, encode_routed_experts
+from support.factories import call, delta
+from tokenrecords import Chain, TokenEntry, build_chains, encode_routed_experts, verify
 
 
 def with_routes(entry: TokenEntry, rows: range, encoding: str | None = None, **fields: Any) -> TokenEntry:
@@ -51,6 +51,26 @@ def test_each_token_has_the_row_of_the_call_that_brought_it(entries: list[TokenE
     assert routes.ravel().tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("b", "expected"),
+    [
+        # B adds an id to A's three, and generates one.
+        (with_routes(B, range(10, 12)), [0, 1, 2, 10, 11]),
+        (with_routes(B, range(10, 11)), [0, 1, 2, 10, -1]),
+        (with_routes(B, range(10, 12), "nrlre1"), [0, 1, 2, 10, 11]),
+        (with_routes(B, range(10, 12), "object", start=3), [0, 1, 2, 10, 11]),
+        (with_routes(B, range(10, 15)), [0, 1, 2, 13, 14]),
+        (with_routes(B, range(10, 14)), [0, 1, 2, 13, -1]),
+    ],
+)
+def test_routes_of_a_delta_record_are_of_all_its_tokens_or_of_what_it_adds(b: TokenEntry, expected: list[int]) -> None:
+    entries = [with_routes(A, range(3)), delta(b, 3)]
+    assert not verify(entries).findings
+    routes = main(*entries).routed_experts()
+    assert routes is not None
+    assert routes.ravel().tolist() == expected
+
+
 def test_no_routes_are_none() -> None:
     assert main(A, B).routed_experts() is None
 
@@ -74,6 +94,10 @@ def test_the_number_of_rows_can_be_asked_for() -> None:
 def test_rows_that_are_missing_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"^call 'a': .*1 rows"):
         main(with_routes(A, range(1))).routed_experts()
+    for b in (with_routes(B, range(2)), delta(with_routes(B, range(3)), 3)):
+        assert verify([A, b]).counts == {"routes_incomplete": 1}
+        with pytest.raises(ValueError, match=r"^call 'b': routed_experts has \d rows, but 5 tokens"):
+            main(A, b).routed_experts()
 
 
 def test_routes_of_two_shapes_are_an_error() -> None:

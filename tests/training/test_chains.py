@@ -150,6 +150,16 @@ def test_of_two_calls_with_the_longest_sequence_none_is_the_parent() -> None:
     assert failures(same[0], call("x", [7, 2, 3, 4], [5], "gone")) == {"parent_call_id_missing": 1}
 
 
+@pytest.mark.parametrize("times", list(itertools.permutations([float("nan"), 10**400, 1.0])))
+def test_a_time_that_is_nan_is_later_than_all_others(times: tuple[float, ...]) -> None:
+    entries = [
+        call(name, [number], [9], created_at=time) for number, (name, time) in enumerate(zip("abc", times, strict=True))
+    ]
+    main = build_chains(entries).main
+    assert main is not None
+    assert main.call_ids == ["abc"[times.index(1.0)]]
+
+
 def test_a_sequence_with_the_same_fingerprint_is_no_prefix() -> None:
     def rotated(id_: int) -> int:
         state = id_ * 0x9E37_79B9_7F4A_7C15 % 2**64

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokenrecords.capture.rows import Reading
 from tokenrecords.engines.body import natively, parsed
 from tokenrecords.entry.errors import one_line
-from tokenrecords.files.sources import BOM, SUFFIX
+from tokenrecords.entry.model import set_origin
+from tokenrecords.files.names import COMPRESSED, SUFFIX, PathLike
+from tokenrecords.files.sources import BOM
 from tokenrecords.lineage.parents import link_entries
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from tokenrecords.engines.body import Spliced
     from tokenrecords.entry.model import TokenEntry
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME = 255  # bytes of a file name, on every file system in use
+_CAPTURE = ".capture.jsonl"  # NeMo Gym's observability: the calls of one rollout, which the name says
 
 
 # What a line of any content may raise: the line is bad, whatever it was that could not work with it.
@@ -65,9 +69,11 @@ class Capture:
     _earlier: dict[str, list[TokenEntry]] = field(default_factory=dict)
     _calls: dict[str, dict[str, TokenEntry]] = field(default_factory=dict)
     _new: dict[str, list[_Line]] = field(default_factory=dict)
+    _rollout_id: str | None = None  # of all calls of the file that is read
 
     def read(self, lines: Iterable[bytes], path: str) -> Iterator[int]:
         """Capture the lines of a file; yields the bytes of each, for a progress bar."""
+        self._rollout_id = Path(path).name.partition(_CAPTURE)[0] if is_capture_file(path) else None
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
@@ -93,6 +99,8 @@ class Capture:
         return self._of_row(parsed(line)) if found is None else found
 
     def _of_row(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:
+        if self._rollout_id is not None and isinstance(row, dict):
+            row = {"rollout_id": self._rollout_id, **row}
         # Before anything else, so that a bad id is said as such.
         if isinstance(row, dict) and isinstance(row.get("rollout_id"), str):
             check_rollout_id(row["rollout_id"])
@@ -101,6 +109,7 @@ class Capture:
     def _add(self, found: list[TokenEntry], path: str, number: int) -> None:
         new: dict[str, list[TokenEntry]] = {}
         for entry in found:
+            set_origin(entry, path, number)
             known = self._of(check_rollout_id(entry.rollout_id)).get(entry.model_call_id)
             if known is None:
                 new.setdefault(entry.rollout_id, []).append(entry)
@@ -134,6 +143,11 @@ class Capture:
             else:
                 left.append(line)
         return (new, lines) if len(left) == len(found) else self._written(earlier, left)
+
+
+def is_capture_file(path: PathLike) -> bool:
+    """True for the calls of one rollout, in NeMo Gym's `<rollout_id>.capture.jsonl`."""
+    return os.fspath(path).endswith((_CAPTURE, *(_CAPTURE + ending for ending in COMPRESSED)))
 
 
 def record_path(directory: Path, rollout_id: str) -> Path:

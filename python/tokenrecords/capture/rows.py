@@ -11,11 +11,13 @@ import numpy as np
 from pydantic_core import from_json
 
 from tokenrecords.capture.entries import entries_from_response, said_time
+from tokenrecords.capture.finished import entries_from_rollout, is_finished
 from tokenrecords.engines.payload import first_row
 from tokenrecords.engines.stream import is_stream, merge_stream, server_error
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.envelopes import is_envelope
+from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -50,6 +52,8 @@ class Reading:
         """
         if not isinstance(row, dict):
             raise ValueError(f"an object is needed, got {type(row).__name__}")
+        if is_finished(row):
+            return _finished(row, native)
         response = _payload(_required(row, "response", dict | list | str))
         entries = entries_from_response(
             response if native is None else native._replace(payload=response),
@@ -61,8 +65,9 @@ class Reading:
             prompt_token_ids=_prompts(row),
         )
         if not (isinstance(response, Mapping) and said_time(response)):
+            began = said_time({"created_at": row.get("started_at")}) or self.now  # the order of the lines says nothing
             for entry in entries:
-                entry.created_at = self.now  # the order of the lines says nothing
+                entry.created_at = began
         if not entries:
             error = server_error(response) if isinstance(response, Mapping) else None
             why = "the response carries no token ids" if error is None else f"the server sent an error: {error}"
@@ -75,6 +80,15 @@ class Reading:
             elif "parent_call_id" in row or _starts_a_conversation(row):
                 entry.parent_resolution = ParentResolutionStatus.ROOT
         return entries
+
+
+def _finished(row: dict[str, Any], native: Spliced | None) -> list[TokenEntry]:
+    entries = entries_from_rollout(row)
+    if native is not None and not native.all_are_of(getattr(entry, name) for entry in entries for name in ARRAY_FIELDS):
+        raise ValueError("not all arrays of the row were read")
+    if not entries:
+        raise ValueError("the rollout carries no token ids")
+    return [entry.as_arrays() for entry in entries]
 
 
 def _payload(response: Any) -> Any:

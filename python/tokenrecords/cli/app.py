@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from pathlib import Path
@@ -16,20 +15,24 @@ from tokenrecords._core import __version__
 from tokenrecords.capture.entries import CHOICES
 from tokenrecords.capture.rollouts import Capture, record_path
 from tokenrecords.capture.rows import Reading
+from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
 from tokenrecords.entry.entries import group_by_rollout
-from tokenrecords.entry.model import TokenEntry, origin
 from tokenrecords.files.durable import append_lines, write_whole
-from tokenrecords.files.jsonl import JsonlReader, RecordError, read_jsonl, scan_jsonl
-from tokenrecords.files.sources import record_files
+from tokenrecords.files.jsonl import read_jsonl
 from tokenrecords.info.installation import installation
-from tokenrecords.verification.findings import Finding, Report
-from tokenrecords.verification.verify import verify as verify_entries
+from tokenrecords.verification.by_file import verify_files
+from tokenrecords.verification.findings import Report
+from tokenrecords.verification.lost import lost_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Sized
+    from collections.abc import Iterable, Sequence, Sized
+
+    from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.files.side_files import SideFiles
+    from tokenrecords.verification.findings import Finding
 
 app = typer.Typer(
     add_completion=False,
@@ -66,7 +69,8 @@ def capture(
             exists=True,
             dir_okay=False,
             help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id", '
-            '"request", "prompt_token_ids", "weight_version".',
+            '"request", "prompt_token_ids", "weight_version". Or the rollouts.jsonl of a finished run of NeMo Gym, or '
+            "its <rollout_id>.capture.jsonl.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the rollouts' files go.")],
@@ -133,9 +137,15 @@ def capture(
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory; or what capture takes."),
+    ],
     *,
     terminal: Annotated[str | None, typer.Option(metavar="CALL", help="The call that the rollout ended with.")] = None,
+    terminal_response: Annotated[
+        str | None, typer.Option(metavar="ID", help="The id of the response that the rollout ended with.")
+    ] = None,
     tree: Annotated[bool, typer.Option(help="Draw each rollout's calls as a tree below the table.")] = True,
 ) -> None:
     """Print the records of a file as a table, and how the calls of each rollout continue each other.
@@ -143,36 +153,50 @@ def show(
     Exit status: 0 if every line held a record, 1 if some did not.
     """
     entries: list[TokenEntry] = []
-    with scan_jsonl(_files([file]), on_error="skip") as reader:
-        # Without the tree nothing is kept, so that a file of any size can be looked at.
-        print_table(CALLS, (call_row(_kept(entry, entries) if tree else entry) for entry in reader))
-    for rollout in group_by_rollout(entries).values():
-        _console().print("", rollout_tree(rollout, terminal_call_id=terminal), sep="\n")
+    files, sides = _files([file])
+    reader = CallReader(files)
+    # Without the tree nothing is kept, so that a file of any size can be looked at.
+    print_table(CALLS, (call_row(_kept(entry, entries) if tree else entry) for entry in reader))
+    if tree:
+        rollouts = group_by_rollout(entries)
+        lost: dict[str, list[Finding]] = {rollout_id: [] for rollout_id in rollouts}
+        for finding in lost_findings(sides, entries):
+            if finding.severity == "error":
+                lost.setdefault(finding.rollout_id or "", []).append(finding)
+        for rollout_id, findings in lost.items():
+            drawn = rollout_tree(
+                rollouts.get(rollout_id, ()),
+                terminal_call_id=terminal,
+                terminal_response_id=terminal_response,
+                lost=findings,
+            )
+            _console().print("", drawn, sep="\n")
     _report(reader.errors)
 
 
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories.")
+        list[Path],
+        typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories; or what capture takes."),
     ],
     *,
     vocab_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ids must be below it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
 ) -> None:
-    """Check records, each on its own and against those of its rollout in the same file.
+    """Check records, each on its own and against those of its rollout in the same file, and what stands beside it.
 
     Exit status: 0 if no finding is an error, 1 if some are.
     """
-    files = _files(paths)
+    files, sides = _files(paths)
     started = time.perf_counter()
     reports = []
     sizes = {str(file): file.stat().st_size for file in files}
-    with _progress() as progress, scan_jsonl(files, on_error="skip") as reader:
+    with _progress() as progress:
         task = progress.add_task("verify", total=sum(sizes[str(file)] for file in files))
-        for path, found in _by_file(reader):
-            reports.append(_verify_file(found, vocab_size))
-            progress.advance(task, sizes[path])
+        for path, found in verify_files(files, sides, vocab_size=vocab_size):
+            reports.append(found)
+            progress.advance(task, sizes.get(path, 0))
     report = Report.merged(reports)
     if as_json:
         typer.echo(json.dumps(_as_json(report)))
@@ -185,47 +209,11 @@ def verify(
         raise typer.Exit(1)
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def _files(paths: Iterable[Path]) -> tuple[list[Path], dict[str, SideFiles]]:
     try:
-        return [file for path in paths for file in record_files(path)]
+        return call_files(paths)
     except FileNotFoundError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-def _by_file(reader: JsonlReader) -> Iterator[tuple[str, list[TokenEntry | RecordError]]]:
-    """The records and errors of each file that has some; all files are read by one reader, which reads ahead."""
-    held: list[TokenEntry | RecordError] = []
-    last = ("", 0)
-    for place, found in _in_order(reader):
-        # A file that was named twice starts again.
-        if held and (place[0] != last[0] or place[1] <= last[1]):
-            yield last[0], held
-            held = []
-        last = place
-        held.append(found)
-    if held:
-        yield last[0], held
-
-
-def _in_order(reader: JsonlReader) -> Iterator[tuple[tuple[str, int], TokenEntry | RecordError]]:
-    """The records and errors, each with its file and line."""
-    reported = 0
-    for entry in reader:
-        yield from _placed(reader.errors[reported:])
-        reported = len(reader.errors)
-        yield origin(entry) or ("", 0), entry
-    yield from _placed(reader.errors[reported:])
-
-
-def _placed(errors: Iterable[RecordError]) -> Iterator[tuple[tuple[str, int], RecordError]]:
-    return (((error.path, error.line), error) for error in errors)
-
-
-def _verify_file(found: list[TokenEntry | RecordError], vocab_size: int | None) -> Report:
-    report = verify_entries((entry for entry in found if isinstance(entry, TokenEntry)), vocab_size=vocab_size)
-    bad = (error for error in found if isinstance(error, RecordError))
-    lines = [Finding("unreadable_line", error.reason, path=error.path, line=error.line) for error in bad]
-    return dataclasses.replace(report, findings=[*lines, *report.findings])
 
 
 def _as_json(report: Report) -> dict[str, Any]:

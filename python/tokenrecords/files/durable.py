@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from tokenrecords.files.sources import BOM, PathLike, is_compressed, open_file
+from tokenrecords.files.names import PathLike, is_compressed
+from tokenrecords.files.sources import BOM, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,19 +131,12 @@ def is_torn(line: bytes) -> bool:
 
     Everything else that lacks its line break was written whole, be it a record or not.
     """
-    text = line.removeprefix(BOM)
-    if text.endswith(b"\0"):
+    if line.endswith(b"\0"):
         return True
-    for cut in range(4):  # it may break off within a character
-        try:
-            from_json(text[: len(text) - cut])
-        except ValueError as error:
-            if "EOF while parsing" in str(error):
-                return True
-        else:
-            return False
-        if text[len(text) - cut - 1 :][:1] < b"\x80":
-            return False
+    try:
+        from_json(line.removeprefix(BOM))
+    except ValueError as error:
+        return "EOF while parsing" in str(error)  # also where it breaks off within a character
     return False
 
 

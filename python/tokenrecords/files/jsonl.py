@@ -16,7 +16,7 @@ from tokenrecords.entry.entries import several
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
-from tokenrecords.files.sources import Damage, Feed, PathLike, Source, places
+from tokenrecords.files.sources import Damage, Feed, Source, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokenrecords._core import RecordLine
+    from tokenrecords.files.names import PathLike
 
     OnError: TypeAlias = Literal["raise", "skip"] | Callable[["RecordError"], object]
 

@@ -13,18 +13,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
+from tokenrecords.entry.entries import several
+from tokenrecords.files.names import RECORD_NAMES, SUFFIX, PathLike
+from tokenrecords.files.side_files import retired
+
 if TYPE_CHECKING:
     from types import ModuleType
 
     from typing_extensions import Buffer
 
-SUFFIX = ".tokens.jsonl"
-_COMPRESSED = (".gz", ".zst")
 BOM = b"\xef\xbb\xbf"
 # Large enough that a record's line is gathered from few pieces, small against the memory of one record.
 _BUFFER_SIZE = 1 << 20
 
-PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = "PathLike | IO[bytes] | Buffer | Iterable[PathLike]"
 
 
@@ -38,11 +39,6 @@ class Place(NamedTuple):
 
 class Damage(Exception):  # noqa: N818 - it says what is wrong with data, and costs what follows in that file alone
     """The rest of a file can't be decompressed: its path, the next line's number and offset, and why."""
-
-
-def is_compressed(path: PathLike) -> bool:
-    """True if the file's name says that it is compressed."""
-    return os.fspath(path).endswith(_COMPRESSED)
 
 
 def places(source: Source) -> list[Place]:
@@ -82,11 +78,28 @@ def record_files(path: PathLike) -> list[Path]:
     if not path.is_dir():
         path.stat()  # raises now, not at the first record
         return [path]
-    names = (SUFFIX, *(SUFFIX + ending for ending in _COMPRESSED))
-    files = sorted(file for file in path.iterdir() if file.name.endswith(names) and file.is_file())
+    files = sorted(file for file in path.iterdir() if file.name.endswith(RECORD_NAMES) and file.is_file())
     if not files:
-        raise FileNotFoundError(f"{path} holds no *{SUFFIX}")
+        gone = retired(path)
+        where = (
+            f": the records of {gone:,} rollout{'' if gone == 1 else 's'} were retired once rebuilt, and their tokens "
+            "are in the rows of the run's rollouts.jsonl"
+        )
+        raise FileNotFoundError(f"{path} holds no *{SUFFIX}{where if gone else ''}")
     return files
+
+
+def given_paths(given: Any) -> tuple[list[PathLike], list[Any]]:
+    """The paths that were given, one or several, or else what was given in their place.
+
+    Raises:
+        TypeError: What `several` refuses, but for a path.
+    """
+    if isinstance(given, str | os.PathLike):
+        return [given], []
+    held: list[Any] = list(several(given))
+    are_paths = all(isinstance(each, str | os.PathLike) for each in held)
+    return (held, []) if are_paths else ([], held)
 
 
 def _has_buffer(source: Any) -> bool:

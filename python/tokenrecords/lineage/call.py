@@ -30,6 +30,7 @@ class Call:
         entry: The record. Its ids are the next two fields, whatever it holds them in.
         prompt: Shape `(prompt,)`; of a delta record what it holds, until `expand` makes it full.
         generation: Shape `(generation,)`; one integer dtype holds both.
+        own: Ids that the record holds; a delta record holds fewer than its sequence has.
         fault: Why its full sequence is not known, empty where it is.
         log_probs: Shape `(generation,)`, where they were asked for.
         loss_mask: False for the generated ids that the policy did not sample, shape `(generation,)`; None where all are
@@ -47,6 +48,7 @@ class Call:
     entry: TokenEntry
     prompt: IdArray
     generation: IdArray
+    own: int = field(init=False)
     fault: str = ""
     log_probs: LogProbArray = field(default_factory=lambda: _NO_LOG_PROBS)
     loss_mask: MaskArray | None = None
@@ -58,6 +60,9 @@ class Call:
     failure: str = ""
     is_retry: bool = False
     quarantined: bool = False
+
+    def __post_init__(self) -> None:
+        self.own = self.length
 
     @classmethod
     def of(cls, entry: TokenEntry) -> Call:

@@ -64,7 +64,7 @@ def decode_routed_experts(
     """
     if rows not in ("tokens", "tokens-1"):
         raise ValueError(f'rows is {rows!r}: rows must be "tokens" or "tokens-1"')
-    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+    if not _is_size(start):
         raise ValueError(f"start is {start!r}: an integer of 0 or more is needed")
     if isinstance(value, Mapping):
         routes, own = _from_object(value)
@@ -87,6 +87,11 @@ def decode_routed_experts(
     return routes
 
 
+def _is_size(value: Any) -> bool:
+    """True for an integer of 0 or more, be it Python's or numpy's."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
+
+
 def _check_dimensions(routes: Routes) -> None:
     if routes.ndim != 3:
         raise ValueError(f"routed_experts has shape {routes.shape}: 3 dimensions (tokens, layers, top_k) are needed")
@@ -95,18 +100,22 @@ def _check_dimensions(routes: Routes) -> None:
 def shape_of_routes(value: Any) -> tuple[int, ...] | None:
     """The shape of routes that say it themselves; rows before the `start` of an object count.
 
-    None for an engine's flat numbers as text, which only their shape makes readable.
+    None for flat int32 numbers as text, which only their shape makes readable.
 
     Raises:
-        ValueError: They are broken, or not integers.
+        ValueError: They are broken, not integers, or a text of another kind.
     """
     if isinstance(value, Mapping):
         routes, start = _from_object(value)
         return (start + routes.shape[0], *routes.shape[1:]) if routes.ndim else routes.shape
     if not isinstance(value, str):
         return _from_nested(value).shape
-    says_it = value.startswith((NRLRE, base64.b64encode(_NPY_MAGIC).decode()))
-    return _from_text(value, None).shape if says_it else None
+    if value.startswith((NRLRE, base64.b64encode(_NPY_MAGIC).decode())):
+        return _from_text(value, None).shape
+    size = len(_from_base64(value))
+    if size % 4:
+        raise ValueError(f"routed_experts holds {size} bytes: whole int32 numbers are needed")
+    return None
 
 
 def encode_routed_experts(array: Any, encoding: str) -> Any:
@@ -202,7 +211,7 @@ def _from_object(value: Mapping[str, Any]) -> tuple[Routes, int]:
     if not isinstance(data, str) or dtype not in _OBJECT_DTYPES or not isinstance(shape, list | tuple):
         raise ValueError("a routed_experts object needs data (base64), dtype (an integer type) and shape")
     start = 0 if start is None else start
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in (*shape, start)):
+    if not all(map(_is_size, (*shape, start))):
         raise ValueError(f"routed_experts has shape {shape} and start {start}: sizes of 0 or more are needed")
     return _shaped(_from_base64(data), dtype, tuple(shape)), start
 

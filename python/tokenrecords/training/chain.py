@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -91,7 +92,7 @@ class Chain:
         found: list[tuple[int, Routes]] = []  # the first token with a row, rows
         for content, call_id, end in zip(self.contents, self.call_ids, ends, strict=False):
             if content.routed_experts is not None:
-                found.append(_rows_of(content.routed_experts, call_id, end, rows, shape))
+                found.append(_rows_of(content, call_id, end, rows, shape))
         if not found:
             return None
         sizes = {routes.shape[1:] for _, routes in found}
@@ -147,12 +148,13 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a call's record holds beside its tokens."""
+    """What a call's record holds beside its tokens, and how many of those; a delta record holds not all."""
 
     items: list[dict[Any, Any]]
     token_item_index: int | None
     routed_experts: Any
-    weight_version: Any = None
+    weight_version: Any
+    own: int
 
     def carrier(self, items: int) -> int:
         """The place of the item that carries the tokens."""
@@ -161,14 +163,15 @@ class Content:
 
 
 def _rows_of(
-    value: Any, call_id: str, tokens: int, rows: Rows | None, shape: Sequence[int] | None
+    content: Content, call_id: str, tokens: int, rows: Rows | None, shape: Sequence[int] | None
 ) -> tuple[int, Routes]:
     """The first token of a call that has a row, and the rows."""
     refused = ""
     allowed: tuple[Rows, ...] = ("tokens", "tokens-1") if rows is None else (rows,)
-    for which in allowed:
+    # Routes of a delta record are those of all tokens of the call, or of what the record adds.
+    for known, which in itertools.product(dict.fromkeys((tokens, content.own)), allowed):
         try:
-            routes = decode_routed_experts(value, tokens=tokens, rows=which, shape=shape)
+            routes = decode_routed_experts(content.routed_experts, tokens=known, rows=which, shape=shape)
         except ValueError as error:
             refused = refused or str(error)
         else:

@@ -12,7 +12,7 @@ import numpy as np
 from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.hashing import hashed
-from tokenrecords.lineage.paths import Paths, finding_paths
+from tokenrecords.lineage.paths import Paths, Terminal, finding_paths
 from tokenrecords.training.chain import Chain, Content
 from tokenrecords.training.loss import loss_once
 
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["BuildNotes", "ChainBuild", "build_chains"]
 
 MAIN = "main"
+MASKED = "mask_sample"  # the extra field of records whose rollout was judged already
 
 # What may stand against training, as `mask_sample` of the published consumer of these records judges: with a terminal
 # call its chain must be there and whole; without one the rollout must be one chain from one root, with no link failure
-# but a recovered one and no undecided retry. And something must carry loss, of a call that all records agree on.
+# but a recovered one and no undecided retry. No call of it may be lost, and something must carry loss, of a call that
+# all records agree on.
 REASONS = (
+    "incomplete",
+    "masked",
     "terminal_not_captured",
+    "terminal_ambiguous",
     "terminal_broken",
     "several_roots",
     "several_chains",
@@ -59,7 +64,7 @@ class BuildNotes:
             `parent_call_id_missing_recovered`.
         unresolved_parent_calls: Ids of the calls that start a fragment, and one for each record that was left out for
             a failure, sorted.
-        terminal_chain: `delivered`, `broken`, `not_captured`, or empty where no terminal call was given.
+        terminal_chain: `delivered`, `broken`, `not_captured`, `ambiguous`, or empty where no terminal call was given.
     """
 
     roots: int
@@ -114,7 +119,11 @@ class ChainBuild:
 
 
 def build_chains(
-    entries: Iterable[TokenEntry], *, terminal_call_id: str | None = None, threads: int | None = None
+    entries: Iterable[TokenEntry],
+    *,
+    terminal_call_id: str | None = None,
+    terminal_response_id: str | None = None,
+    threads: int | None = None,
 ) -> ChainBuild:
     """Build the sequences of one rollout, from the first call to the last ones.
 
@@ -134,6 +143,8 @@ def build_chains(
     Args:
         entries: The records of one rollout, full or delta, in any order. They are not changed.
         terminal_call_id: The call that the rollout ended with: the main chain is the path to it.
+        terminal_response_id: The `response_id` of that call, where the response is known that was scored. Where both
+            are given, both must be the call's.
         threads: The most threads that hash; by default the CPUs that this process may use.
 
     Raises:
@@ -150,30 +161,37 @@ def build_chains(
     >>> main.spans.tolist()
     [[2, 3], [4, 5]]
     """
-    return hashed(building(as_entries(entries), terminal_call_id, threads=threads), threads=threads)
+    terminal = Terminal(terminal_call_id, terminal_response_id)
+    return hashed(building(as_entries(entries), terminal, threads=threads), threads=threads)
 
 
 def building(
-    entries: list[TokenEntry], terminal_call_id: str | None, *, threads: int | None = None
+    entries: list[TokenEntry], terminal: Terminal, *, is_incomplete: bool = False, threads: int | None = None
 ) -> Hashing[ChainBuild]:
-    """`build_chains` as work that asks for the digests of the parents."""
-    found = yield from finding_paths(entries, terminal_call_id, threads=threads)
+    """`build_chains` as work that asks for the digests of the parents; of a rollout that lost a call, if it did."""
+    found = yield from finding_paths(entries, terminal, threads=threads)
     chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
     main = next((chain for chain in chains if chain.chain_id == MAIN), None)
     notes = _notes(found)
+    stands = {
+        "incomplete": is_incomplete,
+        "masked": any((entry.model_extra or {}).get(MASKED) is True for entry in entries),
+        **_against(found, notes, main),
+    }
     return ChainBuild(
         chains=chains,
         main=main,
         quarantined=sorted(call.id for call in found.links.calls if call.quarantined),
         notes=notes,
-        reasons=_reasons(found, notes, main),
+        reasons=[reason for reason in REASONS if stands[reason]],
     )
 
 
-def _reasons(found: Paths, notes: BuildNotes, main: Chain | None) -> list[str]:
+def _against(found: Paths, notes: BuildNotes, main: Chain | None) -> dict[str, bool]:
     is_terminal_known = bool(notes.terminal_chain)
-    stands = {
+    return {
         "terminal_not_captured": notes.terminal_chain == "not_captured",
+        "terminal_ambiguous": notes.terminal_chain == "ambiguous",
         "terminal_broken": notes.terminal_chain == "broken",
         # Where a terminal call was named, what lies beside its chain does not matter.
         "several_roots": notes.roots > 1 and not is_terminal_known,
@@ -183,7 +201,6 @@ def _reasons(found: Paths, notes: BuildNotes, main: Chain | None) -> list[str]:
         "call_conflict": any(call.is_conflicting for call in found.main),
         "nothing_to_train": main is None or not main.loss_mask.any(),
     }
-    return [reason for reason in REASONS if stands[reason]]
 
 
 def _names(found: Paths) -> list[str]:
@@ -212,13 +229,14 @@ def _chain(path: list[Call], name: str) -> Chain:
         loss_mask=loss_mask,
         log_probs=log_probs,
         spans=spans,
-        contents=[_content(call.entry) for call in path],
+        contents=[_content(call) for call in path],
     )
 
 
-def _content(entry: TokenEntry) -> Content:
-    extra = entry.model_extra or {}
-    return Content(entry.output_items, entry.token_item_index, entry.routed_experts, extra.get("weight_version"))
+def _content(call: Call) -> Content:
+    entry, extra = call.entry, call.entry.model_extra or {}
+    version = extra.get("weight_version")
+    return Content(entry.output_items, entry.token_item_index, entry.routed_experts, version, call.own)
 
 
 def _notes(found: Paths) -> BuildNotes:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tokenrecords._core import PendingDigests, compute_digests
-from tokenrecords.entry.entries import group_by_rollout, several
+from tokenrecords.capture.served import call_files
+from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.files.jsonl import read_jsonl
+from tokenrecords.files.side_files import beside
+from tokenrecords.files.sources import given_paths
 from tokenrecords.lineage.hashing import answered
+from tokenrecords.lineage.paths import Terminal
 from tokenrecords.training.chains import building
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tokenrecords.files.sources import PathLike
+    from tokenrecords.files.names import PathLike
     from tokenrecords.lineage.hashing import Hashing
     from tokenrecords.tokens.arrays import IdArray
     from tokenrecords.training.chains import ChainBuild
@@ -36,6 +39,7 @@ def build_rollouts(
     entries: Iterable[TokenEntry] | PathLike | Iterable[PathLike],
     *,
     terminal_call_ids: Mapping[str, str] | None = None,
+    terminal_response_ids: Mapping[str, str] | None = None,
     threads: int | None = None,
 ) -> Iterator[ChainBuild]:
     """Build the sequences of each rollout, as `build_chains` does of one.
@@ -45,9 +49,11 @@ def build_rollouts(
 
     Args:
         entries: Records of any number of rollouts, in any order; or a path, a directory or several paths, which are
-            read as `read_jsonl` reads them.
+            read as `read_jsonl` reads them. Of paths, the side files of each rollout are read too: one that lost a call
+            is not trainable. A rollout that lost all of them has no chains; one warning names those.
         terminal_call_ids: The call that each rollout ended with, by rollout id; a rollout may be missing. A rollout
             that has no record has no chains either: one warning names those, and costs no other.
+        terminal_response_ids: The `response_id` of that call, in the same way.
         threads: The most threads that read and hash, of which the calling one is the first; by default the CPUs that
             this process may use.
 
@@ -57,8 +63,8 @@ def build_rollouts(
     Raises:
         FileNotFoundError: There is no such file.
         RecordError: A line holds no record.
-        TypeError: `entries` is one entry or holds what is neither an entry nor a path, `terminal_call_ids` is not a
-            mapping, or `threads` not an integer.
+        TypeError: `entries` is one entry or holds what is neither an entry nor a path, `terminal_call_ids` or
+            `terminal_response_ids` is not a mapping, or `threads` not an integer.
         ValueError: `threads` is below 1.
 
     >>> from tokenrecords import TokenEntry
@@ -68,26 +74,44 @@ def build_rollouts(
     ['r', 's']
     """
     compute_digests([], threads=threads)  # says what is wrong with it now
-    terminals = {} if terminal_call_ids is None else terminal_call_ids
-    if not hasattr(terminals, "get") or not hasattr(terminals, "keys"):
-        raise TypeError(
-            f"terminal_call_ids is {type(terminals).__name__}: a mapping from rollout id to call id is needed"
-        )
-    rollouts = group_by_rollout(_records(entries, threads))
-    unknown = [rollout_id for rollout_id in terminals if rollout_id not in rollouts]
+    terminals = _Terminals(
+        _mapping("terminal_call_ids", "call", terminal_call_ids),
+        _mapping("terminal_response_ids", "response", terminal_response_ids),
+    )
+    paths, given = given_paths(entries)
+    files, sides = call_files(paths)
+    records = read_jsonl(files, threads=threads) if paths else _records(given)
+    rollouts = group_by_rollout(records)
+    for name, ids in terminals._asdict().items():
+        _warn(f"{name} names rollouts", [each for each in ids if each not in rollouts], len(ids))
+    incomplete = {each for found in beside(sides, records) if found.is_incomplete for each in found.rollout_ids}
+    _warn("side files name rollouts", sorted(incomplete - rollouts.keys()), len(sides))
+    return _built(rollouts, terminals, incomplete, threads)
+
+
+class _Terminals(NamedTuple):
+    """What is known of the last calls, by rollout id."""
+
+    terminal_call_ids: Mapping[str, str]
+    terminal_response_ids: Mapping[str, str]
+
+    def of(self, rollout_id: str) -> Terminal:
+        return Terminal(self.terminal_call_ids.get(rollout_id), self.terminal_response_ids.get(rollout_id))
+
+
+def _mapping(name: str, what: str, given: Mapping[str, str] | None) -> Mapping[str, str]:
+    if given is not None and not (hasattr(given, "get") and hasattr(given, "keys")):
+        raise TypeError(f"{name} is {type(given).__name__}: a mapping from rollout id to {what} id is needed")
+    return {} if given is None else given
+
+
+def _warn(who: str, unknown: list[str], known: int) -> None:
     if unknown:
         shown = ", ".join(map(repr, unknown[:_NAMED])) + (", ..." if len(unknown) > _NAMED else "")
-        count = f"{len(unknown):,} of {len(terminals):,}"
-        warnings.warn(f"terminal_call_ids names rollouts without a record ({count}): {shown}", stacklevel=2)
-    return _built(rollouts, terminals, threads)
+        warnings.warn(f"{who} without a record ({len(unknown):,} of {known:,}): {shown}", stacklevel=3)
 
 
-def _records(entries: Any, threads: int | None) -> list[TokenEntry]:
-    if isinstance(entries, str | os.PathLike):
-        return read_jsonl(entries, threads=threads)
-    given: list[Any] = list(several(entries))
-    if given and all(isinstance(each, str | os.PathLike) for each in given):
-        return read_jsonl(given, threads=threads)
+def _records(given: list[Any]) -> list[TokenEntry]:
     for position, each in enumerate(given):
         if not isinstance(each, TokenEntry):
             raise TypeError(f"entries[{position}] is {type(each).__name__}: a TokenEntry is needed, or paths alone")
@@ -95,10 +119,10 @@ def _records(entries: Any, threads: int | None) -> list[TokenEntry]:
 
 
 def _built(
-    rollouts: dict[str, list[TokenEntry]], terminals: Mapping[str, str], threads: int | None
+    rollouts: dict[str, list[TokenEntry]], terminals: _Terminals, incomplete: set[str], threads: int | None
 ) -> Iterator[ChainBuild]:
     before: tuple[list[_Begun], Callable[[], list[str]]] | None = None
-    for window in _windows(rollouts, terminals):
+    for window in _windows(rollouts, terminals, incomplete):
         asked = [ids for _, sequences in window for ids in sequences]
         digests: Callable[[], list[str]] = partial(compute_digests, asked, threads=1)
         if threads != 1:
@@ -111,12 +135,15 @@ def _built(
         yield from _finished(*before)
 
 
-def _windows(rollouts: dict[str, list[TokenEntry]], terminals: Mapping[str, str]) -> Iterator[list[_Begun]]:
+def _windows(
+    rollouts: dict[str, list[TokenEntry]], terminals: _Terminals, incomplete: set[str]
+) -> Iterator[list[_Begun]]:
     """Rollouts that are linked up to the digests that they ask for."""
     window: list[_Begun] = []
     weight = 0
     for rollout_id, entries in rollouts.items():
-        work = building(entries, terminals.get(rollout_id), threads=1)
+        is_incomplete = rollout_id in incomplete
+        work = building(entries, terminals.of(rollout_id), is_incomplete=is_incomplete, threads=1)
         asked = next(work)
         window.append((work, asked))
         weight += sum(map(len, asked)) + _ROLLOUT

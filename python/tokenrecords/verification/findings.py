@@ -18,6 +18,8 @@ Severity: TypeAlias = Literal["error", "warning", "info"]
 _CODES: Final[dict[Severity, tuple[str, ...]]] = {
     "error": (
         "unreadable_line",
+        "lost_call",
+        "incomplete_rollout",
         "field_invalid",
         "call_id_conflict",
         "length_mismatch",
@@ -45,7 +47,7 @@ _CODES: Final[dict[Severity, tuple[str, ...]]] = {
         "routes_unreadable",
         "routes_incomplete",
     ),
-    "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field"),
+    "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field", "records_retired"),
 }
 SEVERITIES: Final[Mapping[str, Severity]] = {code: severity for severity, codes in _CODES.items() for code in codes}
 
@@ -54,7 +56,7 @@ _SHOWN = 50  # findings that the text of a report lists
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found in one record.
+    """One thing that was found in one record, or of a call that has none.
 
     Attributes:
         code: What, a key of `SEVERITIES`.
@@ -65,7 +67,7 @@ class Finding:
         field: The field in question, None where it is the whole record.
         index: The position in that field.
         position: The position of the entry in the input, None for a line that holds no record.
-        path: The file that the record was read from.
+        path: The file that the record was read from, or the one beside it that says so.
         line: Its line there, from 1.
     """
 

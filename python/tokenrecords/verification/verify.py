@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
-from tokenrecords.entry.entries import as_entries
-from tokenrecords.verification.calls import check_calls
+from tokenrecords.capture.served import call_files
+from tokenrecords.files.sources import given_paths
+from tokenrecords.verification.by_file import verify_files
+from tokenrecords.verification.entries import verify_entries
 from tokenrecords.verification.findings import Report
-from tokenrecords.verification.record import Record, check_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.files.names import PathLike
 
 __all__ = ["verify"]
 
 
-def verify(entries: Iterable[TokenEntry], *, vocab_size: int | None = None, threads: int | None = None) -> Report:
+def verify(
+    entries: Iterable[TokenEntry] | PathLike | Iterable[PathLike],
+    *,
+    vocab_size: int | None = None,
+    threads: int | None = None,
+) -> Report:
     """Check records, each on its own and against the records of its rollout.
 
     Bad data never raises: it is a finding. docs/findings.md says for each code what it means for training.
 
     Args:
-        entries: Records of any number of rollouts, in any order, full or delta. They are not changed.
+        entries: Records of any number of rollouts, in any order, full or delta. They are not changed. Or a path, a
+            directory or several paths, as the command takes them: the records of each file are checked against each
+            other, and against the side files of their rollout.
         vocab_size: Ids must be below it.
-        threads: The most threads that hash; by default the CPUs that this process may use.
+        threads: The most threads that read and hash; by default the CPUs that this process may use.
 
     Raises:
         ValueError: `vocab_size` or `threads` is below 1.
-        TypeError: `entries` is one entry, a path or a mapping.
+        TypeError: `entries` is one entry or a mapping.
+        FileNotFoundError: There is no such file, or a directory has none of records and no rollout that lost some.
 
     >>> from tokenrecords import TokenEntry
     >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
@@ -43,16 +52,8 @@ def verify(entries: Iterable[TokenEntry], *, vocab_size: int | None = None, thre
     error log_prob_positive: call 'c' of rollout 'r': generation_log_probs[0] is 0.5: no log-prob is above 0.0001
     info no_digest: call 'c' of rollout 'r': no digest was recorded, so that its ids can't be proven
     """
-    if vocab_size is not None and operator.index(vocab_size) < 1:
-        raise ValueError(f"vocab_size is {vocab_size}: it must be at least 1")
-    records = [Record(position, entry) for position, entry in enumerate(as_entries(entries))]
-    for record in records:
-        check_alone(record, vocab_size)
-    check_calls(records, threads)
-    keys = {record.key for record in records if record.key is not None}
-    return Report(
-        findings=[finding for record in records for finding in record.findings],
-        sound=frozenset(keys - {record.key for record in records if record.has_error}),
-        records=len(records),
-        ids=sum(record.ids for record in records),
-    )
+    paths, given = given_paths(entries)
+    if paths:
+        found = verify_files(*call_files(paths), vocab_size=vocab_size, threads=threads)
+        return Report.merged(report for _, report in found)
+    return verify_entries(given, vocab_size=vocab_size, threads=threads)

@@ -1,0 +1,114 @@
+"""Files of calls, whatever they are: records, served responses, or the rows of a finished run."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tokenrecords.capture.rollouts import BadLine, Capture, is_capture_file
+from tokenrecords.engines.body import parsed
+from tokenrecords.entry.model import origin
+from tokenrecords.files.jsonl import RecordError, scan_jsonl
+from tokenrecords.files.names import stem
+from tokenrecords.files.side_files import read_side_files
+from tokenrecords.files.sources import BOM, open_file, record_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.files.names import PathLike
+    from tokenrecords.files.side_files import SideFiles
+
+BadCall: TypeAlias = RecordError | BadLine
+
+
+def call_files(paths: Iterable[PathLike]) -> tuple[list[Path], dict[str, SideFiles]]:
+    """The files that are named, and the files of records in directories; and the side files of their rollouts.
+
+    Raises:
+        FileNotFoundError: There is no such file; or a directory has none, and no rollout whose side files say that it
+            lost them.
+    """
+    paths = list(paths)
+    sides = read_side_files(paths)
+    files: list[Path] = []
+    for path in paths:
+        try:
+            files += record_files(path)
+        except FileNotFoundError:
+            if not any(Path(of).parent == Path(path) and side.is_incomplete(()) for of, side in sides.items()):
+                raise
+    return files, sides
+
+
+class CallReader:
+    """An iterator of the records of files, in order; those of served calls and finished rows are made, and linked.
+
+    Attributes:
+        errors: The lines that held none, so far.
+    """
+
+    def __init__(self, files: Iterable[Path], *, threads: int | None = None) -> None:
+        self.errors: list[BadCall] = []
+        self._entries = self._read(list(files), threads)
+
+    def __iter__(self) -> Iterator[TokenEntry]:
+        return self._entries
+
+    def _read(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
+        for served, group in groupby(files, _is_served):
+            if served:
+                for file in group:
+                    yield from self._made(file)
+            else:
+                yield from self._scanned(list(group), threads)
+
+    def _scanned(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
+        # A rollout may be retired, and its file deleted, while others are read.
+        while files:
+            try:
+                reader = scan_jsonl(files, on_error=self.errors.append, threads=threads)
+            except FileNotFoundError as error:
+                files = [file for file in files if file != Path(error.filename)]
+                continue
+            try:
+                with reader as entries:
+                    yield from entries
+            except FileNotFoundError as error:
+                files = files[files.index(Path(error.filename)) + 1 :]
+            else:
+                return
+
+    def _made(self, file: Path) -> Iterator[TokenEntry]:
+        captured = Capture(lambda _: ())
+        with open_file(file) as lines:
+            for _ in captured.read(lines, str(file)):
+                pass
+        made = [entry for _, entries, _ in captured.linked() for entry in entries]
+        bad = captured.faults()
+        for entry in sorted(made, key=_line):
+            while bad and bad[0].line <= _line(entry):
+                self.errors.append(bad.pop(0))
+            yield entry
+        self.errors += bad
+
+
+def _line(entry: TokenEntry) -> int:
+    return (origin(entry) or ("", 0))[1]
+
+
+def _is_served(file: Path) -> bool:
+    """True where the first line is a served call or a finished row."""
+    if is_capture_file(file):
+        return True
+    if stem(file) is not None or not file.is_file():
+        return False
+    with open_file(file) as lines:
+        first = next((line for line in lines if line.strip()), b"")
+    try:
+        row = parsed(first.removeprefix(BOM))
+    except ValueError:
+        return False
+    return isinstance(row, dict) and "response" in row and "prompt_token_ids" not in row

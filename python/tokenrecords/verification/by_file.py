@@ -1,0 +1,78 @@
+"""What is wrong with the records of files, each file on its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from tokenrecords.capture.served import CallReader
+from tokenrecords.entry.model import TokenEntry, origin
+from tokenrecords.files.names import stem
+from tokenrecords.files.side_files import still_there
+from tokenrecords.verification.entries import verify_entries
+from tokenrecords.verification.findings import Finding, Report
+from tokenrecords.verification.lost import lost_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from tokenrecords.capture.served import BadCall
+    from tokenrecords.files.side_files import SideFiles
+
+
+def verify_files(
+    files: Iterable[Path],
+    sides: Mapping[str, SideFiles],
+    *,
+    vocab_size: int | None = None,
+    threads: int | None = None,
+) -> Iterator[tuple[str, Report]]:
+    """What was found in each file that has lines, with its path; last what the side files of other rollouts say.
+
+    Args:
+        files: As `call_files` gives them.
+        sides: The side files, read before the records.
+        vocab_size: As for `verify`.
+        threads: As for `verify`.
+    """
+    alone = dict(sides)
+    for path, found in _by_file(CallReader(files, threads=threads)):
+        entries = [each for each in found if isinstance(each, TokenEntry)]
+        bad = (each for each in found if not isinstance(each, TokenEntry))
+        report = verify_entries(entries, vocab_size=vocab_size, threads=threads)
+        of = stem(path) or ""
+        findings = [Finding("unreadable_line", each.reason, path=each.path, line=each.line) for each in bad]
+        findings += lost_findings({of: alone.pop(of)} if of in alone else {}, entries)
+        yield path, dataclasses.replace(report, findings=[*findings, *report.findings])
+    if alone:
+        yield "", Report(lost_findings(still_there(alone), ()))
+
+
+def _by_file(reader: CallReader) -> Iterator[tuple[str, list[TokenEntry | BadCall]]]:
+    """The records and errors of each file that has some; all files are read by one reader, which reads ahead."""
+    held: list[TokenEntry | BadCall] = []
+    last = ("", 0)
+    for place, found in _in_order(reader):
+        # A file that was named twice starts again.
+        if held and (place[0] != last[0] or place[1] < last[1]):
+            yield last[0], held
+            held = []
+        last = place
+        held.append(found)
+    if held:
+        yield last[0], held
+
+
+def _in_order(reader: CallReader) -> Iterator[tuple[tuple[str, int], TokenEntry | BadCall]]:
+    """The records and errors, each with its file and line."""
+    reported = 0
+    for entry in reader:
+        yield from _placed(reader.errors[reported:])
+        reported = len(reader.errors)
+        yield origin(entry) or ("", 0), entry
+    yield from _placed(reader.errors[reported:])
+
+
+def _placed(errors: Iterable[BadCall]) -> Iterator[tuple[tuple[str, int], BadCall]]:
+    return (((error.path, error.line), error) for error in errors)
