@@ -110,3 +110,53 @@ impl Kernel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::block_api::compress256;
+
+    use super::*;
+
+    /// Blocks of words above and below 2^32 that differ between lanes.
+    fn blocks(lane: u64) -> [Block; 3] {
+        [1, 1 << 40, 3].map(|step| std::array::from_fn(|word| (lane * 1_000 + word as u64) * step))
+    }
+
+    /// The state after these blocks, by the crate that is the other opinion.
+    fn wanted(mut state: [u32; 8], blocks: &[Block]) -> [u32; 8] {
+        let bytes = |block: &Block| block.map(u64::to_be_bytes).as_flattened().try_into().expect("64 bytes");
+        compress256(&mut state, &blocks.iter().map(bytes).collect::<Vec<[u8; 64]>>());
+        state
+    }
+
+    #[test]
+    fn any_number_of_runs_in_any_lanes() {
+        let given = (0..).map(blocks).take(LANES).collect::<Vec<_>>();
+        let mut before = States::new();
+        for (lane, blocks) in given.iter().enumerate() {
+            before.set(lane, wanted(before.get(lane), &blocks[..=lane % 3]));
+        }
+        for kernel in Kernel::all() {
+            // A kernel of all lanes starts at the first.
+            for first in 0..if kernel.lanes() == LANES { 1 } else { LANES } {
+                for count in 0..=kernel.lanes().min(LANES - first) {
+                    let mut states = before;
+                    let runs: Vec<_> = given[..count].iter().map(<[Block; 3]>::as_slice).collect();
+                    kernel.compress(&mut states, first, &runs);
+                    for lane in 0..LANES {
+                        let old = before.get(lane);
+                        if (first..first + count).contains(&lane) {
+                            assert_eq!(
+                                states.get(lane),
+                                wanted(old, &given[lane - first]),
+                                "{kernel:?} {first} {count}"
+                            );
+                        } else if kernel.lanes() < LANES || count == 0 {
+                            assert_eq!(states.get(lane), old, "{kernel:?} {first} {count}: lane {lane} is not its own");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -67,6 +67,13 @@ def test_a_kernel_that_is_not_there_is_warned_of_and_forces_nothing(unknown):
     assert unknown["kernels"][0] == machine()[0]
 
 
+def test_one_digest_gets_one_lane_and_a_batch_several_where_there_are_such_kernels(unknown):
+    one, batch = unknown["kernels"]
+    assert one == ("sha-ni-x1" if "sha-ni-x1" in names(unknown) else "portable")
+    several = [name for name in names(unknown) if name not in {"sha-ni-x1", "portable"}]
+    assert batch in (several or ["portable"])
+
+
 def test_each_kernel_can_be_forced_and_gives_the_same_digests(unknown):
     for name in names(unknown):
         said = forced(name)

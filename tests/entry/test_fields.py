@@ -74,6 +74,19 @@ def test_integer_log_probs_become_float64(dtype):
     assert value.tolist() == [0.0, 3.0]
 
 
+def test_lists_become_new_lists_of_their_type():
+    for value in ([], [-0.5], [-1], [-0.5, -1], [True], [np.float32(-0.5)]):
+        kept = log_probs_of(value)
+        assert [type(x) for x in kept] == [float] * len(value)
+        assert kept == value
+        assert kept is not value
+    for value in ([], [1], [True], [np.int64(2)], [2**70]):
+        kept = ids_of(value)
+        assert [type(x) for x in kept] == [int] * len(value)
+        assert kept == value
+        assert kept is not value
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ">f8", "c16"])
 def test_an_empty_float_array_holds_no_ids(dtype):
     value = ids_of(np.array([], dtype))
