@@ -16,6 +16,7 @@ __all__ = [
     "DIGEST_DOMAIN",
     "DIGEST_VERSION",
     "IdWords",
+    "MemberCutter",
     "PendingDigests",
     "PrefixIndex",
     "RecordLine",
@@ -310,6 +311,32 @@ class IdWords:
     def ids(self) -> npt.NDArray[np.int32]:
         """The ids, of shape `(words,)`."""
     def __len__(self) -> int: ...
+
+@final
+class MemberCutter:
+    """Cuts members out of JSON texts; all else stays byte for byte.
+
+    Args:
+        members: Names of members: None cuts the member out, a mapping is for the object under that name, or for each
+            object in the list there.
+
+    >>> cutter = MemberCutter({"id": None, "choices": {"logprobs": None}})
+    >>> cutter.cut(b'{"id":1,"choices":[{"index":0,"logprobs":[]}]}')
+    b'{"choices":[{"index":0}]}'
+    """
+
+    def __new__(cls, members: dict[str, Any]) -> Self: ...
+    def cut(self, text: bytes) -> bytes | None:
+        """The text without them, itself where it has none; None where only a full reader can say what it is.
+
+        Raises:
+            MemoryError: There is none for the text.
+        """
+    def cut_events(self, events: bytes) -> bytes | None:
+        """The same of the data of each event of a stream, as its lines `data: {...}` come.
+
+        None also where one event's data has several lines.
+        """
 
 @final
 class PendingDigests:

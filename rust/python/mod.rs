@@ -12,6 +12,7 @@ mod fields;
 mod items;
 mod json;
 mod machine;
+mod members;
 mod pending;
 mod prefetch;
 mod prefixes;
@@ -53,6 +54,9 @@ mod _core {
 
     #[pymodule_export]
     use super::machine::machine;
+
+    #[pymodule_export]
+    use super::members::MemberCutter;
 
     #[pymodule_export]
     use super::pending::PendingDigests;

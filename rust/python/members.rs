@@ -1,0 +1,40 @@
+//! Members that are cut out of JSON texts, for Python.
+
+use super::json::unless_odd;
+use crate::json::Members;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// Names of members that are cut out. Its documentation stands in `_core.pyi`.
+#[pyclass(frozen, module = "tokenrecords._core")]
+pub struct MemberCutter(Members);
+
+#[pymethods]
+impl MemberCutter {
+    #[new]
+    fn new(members: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Ok(Self(of(members)?))
+    }
+
+    fn cut<'py>(&self, text: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        or_itself(text, unless_odd(self.0.cut(text.as_bytes()))?)
+    }
+
+    fn cut_events<'py>(&self, events: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        or_itself(events, unless_odd(self.0.cut_events(events.as_bytes()))?)
+    }
+}
+
+/// The names, at each depth.
+fn of(members: &Bound<'_, PyDict>) -> PyResult<Members> {
+    let member = |(name, within): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let within = if within.is_none() { None } else { Some(of(within.cast()?)?) };
+        Ok((name.extract::<String>()?.into_bytes(), within))
+    };
+    Ok(Members(members.iter().map(member).collect::<PyResult<_>>()?))
+}
+
+/// What is left; the text itself where nothing was cut, None where it is odd.
+fn or_itself<'py>(text: &Bound<'py, PyBytes>, rest: Option<Option<Vec<u8>>>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    Ok(rest.map(|rest| rest.map_or_else(|| text.clone(), |rest| PyBytes::new(text.py(), &rest))))
+}
