@@ -13,11 +13,13 @@ from tokenrecords.engines.reconcile import checked_mask
 from tokenrecords.engines.response import read_payload
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
-from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, starts_prompt
+from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, find_parent, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
 from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, PROMPT, TOKEN_FIELDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tokenrecords.engines.payload import Body
 
 _CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
@@ -34,6 +36,7 @@ def entries_from_response(
     model_call_id: str,
     dialect: str | None = None,
     parent: TokenEntry | EllipsisType | None = ...,
+    earlier: Iterable[TokenEntry] | None = None,
     delta: bool = False,
     check_counts: bool = True,
     prompt_token_ids: Any = None,
@@ -58,6 +61,7 @@ def entries_from_response(
         parent: The earlier record that this call continues: RESOLVED if its cumulative ids are a prefix of the prompt,
             else UNRESOLVED with the reason in `parent_resolution_reason`. None: the call is a ROOT. Omitted: no
             decision is recorded.
+        earlier: The rollout's earlier calls, in place of `parent`: it is found among them, as by `resolve_parent`.
         delta: True to store only what the prompt adds to a RESOLVED parent. Other prompts stay whole.
         **fields: Further fields of the record, or extra ones; they win over what the payload says.
 
@@ -65,9 +69,9 @@ def entries_from_response(
         The records in order of index; an empty list where the payload carries no token ids.
 
     Raises:
-        ValueError: As `read_response`, for `delta` without `parent`, for a `parent` of several rollouts, and for a
-            `generation_loss_mask` in `fields` that does not fit; a pydantic ValidationError (a ValueError) where a
-            field is of the wrong type.
+        ValueError: As `read_response`, for `delta` without `parent` or `earlier`, and for both of these, for a `parent`
+            of several rollouts, and for a `generation_loss_mask` in `fields` that does not fit; a pydantic
+            ValidationError (a ValueError) where a field is of the wrong type.
         TypeError: As `read_response`, and for a field in `fields` that this function sets itself.
 
     >>> [entry] = entries_from_response({
@@ -78,7 +82,10 @@ def entries_from_response(
     >>> entry.response_id, entry.cum_len, str(entry.parent_resolution), entry.finish_reason
     ('g1', 3, 'root', 'length')
     """
-    _check_arguments(rollout_id, parent, choices, fields, delta=delta)
+    _check_arguments(rollout_id, parent, choices, fields, delta=delta and earlier is None)
+    calls = None if earlier is None else list(earlier)
+    if calls is not None and parent is not ...:
+        raise ValueError("parent and earlier exclude each other: the parent is found among the earlier calls")
     sent, served = read_payload(payload, dialect=dialect, check=check_counts, prompts=prompt_token_ids)
     apart = choices == "rollouts" and len(served) > 1
     if apart and isinstance(parent, TokenEntry):
@@ -99,7 +106,8 @@ def entries_from_response(
         mask = fields.get(LOSS_MASK, choice.generation_loss_mask)
         if mask is not None:
             values[LOSS_MASK] = checked_mask(mask, len(choice.generation_token_ids))
-        entries.append(_stamped(TokenEntry(**values), parent, delta=delta))
+        entry = TokenEntry(**values)
+        entries.append(_linked(entry, parent, delta=delta) if calls is None else _found(entry, calls, delta=delta))
     return entries
 
 
@@ -141,7 +149,8 @@ def _is_time(value: Any) -> bool:
     return bool(value) and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def _stamped(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, delta: bool) -> TokenEntry:
+def _linked(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, delta: bool) -> TokenEntry:
+    """The record, stamped with the parent that it was given."""
     if isinstance(parent, EllipsisType):
         return stamp_lineage(entry, None)
     if parent is None:
@@ -149,6 +158,19 @@ def _stamped(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, del
     if not starts_prompt(parent, entry):
         entry.parent_resolution_reason = PREFIX_MISMATCH
         return stamp_lineage(entry, None, ParentResolutionStatus.UNRESOLVED)
+    return _resolved(entry, parent, delta=delta)
+
+
+def _found(entry: TokenEntry, earlier: list[TokenEntry], *, delta: bool) -> TokenEntry:
+    """The record, stamped with the parent that is among the earlier calls."""
+    parent, status, reason = find_parent(entry, earlier)
+    if parent is None:
+        entry.parent_resolution_reason = reason
+        return stamp_lineage(entry, None, status)
+    return _resolved(entry, parent, delta=delta)
+
+
+def _resolved(entry: TokenEntry, parent: TokenEntry, *, delta: bool) -> TokenEntry:
     stamp_lineage(entry, parent.model_call_id, ParentResolutionStatus.RESOLVED)
     if not delta:
         return entry

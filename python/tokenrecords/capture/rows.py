@@ -62,7 +62,7 @@ class Reading:
             dialect=self.dialect,
             choices=self.choices,
             check_counts=self.check_counts,
-            prompt_token_ids=_prompts(row),
+            prompt_token_ids=prompts_of(row),
         )
         if not (isinstance(response, Mapping) and said_time(response)):
             began = said_time({"created_at": row.get("started_at")}) or self.now  # the order of the lines says nothing
@@ -118,7 +118,7 @@ def _add_version(entry: TokenEntry, version: Any) -> None:
     setattr(entry, _VERSION, version)
 
 
-def _prompts(row: dict[str, Any]) -> Any:
+def prompts_of(row: dict[str, Any]) -> Any:
     """The ids that were sent; None where the row does not say them.
 
     Raises:

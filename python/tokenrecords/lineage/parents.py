@@ -170,6 +170,14 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
     >>> resolve_parent(second, [first])
     ('a', <ParentResolutionStatus.RESOLVED: 'resolved'>, '')
     """
+    parent, status, reason = find_parent(entry, earlier)
+    return None if parent is None else parent.model_call_id, status, reason
+
+
+def find_parent(
+    entry: TokenEntry, earlier: Iterable[TokenEntry]
+) -> tuple[TokenEntry | None, ParentResolutionStatus, str]:
+    """What `resolve_parent` gives, and raises, with the parent itself."""
     if entry.prompt_is_delta:
         raise ValueError(
             f"model call {entry.model_call_id!r} of rollout {entry.rollout_id!r} stores a delta prompt: "
@@ -180,13 +188,14 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
     ]
     if entry.parent_call_id is not None:
         named = [call for call in calls if call.model_call_id == entry.parent_call_id]
-        if any(starts_prompt(call, entry) for call in named):
-            return entry.parent_call_id, ParentResolutionStatus.RESOLVED, ""
+        for call in named:
+            if starts_prompt(call, entry):
+                return call, ParentResolutionStatus.RESOLVED, ""
         return None, ParentResolutionStatus.UNRESOLVED, PREFIX_MISMATCH
     # The longest first and of equal ones the latest, so that the first that fits is the parent.
     for call in sorted(calls, key=cumulative_length)[::-1]:
         if starts_prompt(call, entry):
-            return call.model_call_id, ParentResolutionStatus.RESOLVED, ""
+            return call, ParentResolutionStatus.RESOLVED, ""
     if not calls or any(_is_root(call) and _same_prompt(call, entry) for call in calls):
         return None, ParentResolutionStatus.ROOT, ""
     return None, ParentResolutionStatus.UNRESOLVED, NO_PREFIX_PARENT
