@@ -32,14 +32,14 @@ def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
         temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         with open_file(temporary, "wb", name=target.name) as stream:
             write_lines(stream, lines)
-        _sync(temporary)
+        sync(temporary)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
@@ -57,17 +57,18 @@ def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
             rest = rest[written:]
 
 
-def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool) -> None:
+def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool, mode: int = 0o666) -> None:
     """Append lines to a file, all of them or none.
 
-    Under a lock on the file a torn tail is cut off, and a complete last line without its line break gets it.
+    Under a lock on the file a torn tail is cut off, and a complete last line without its line break gets it. A new file
+    has `mode`, less the process's mask.
 
     Raises:
         ValueError: The file's name says that it is compressed.
     """
     if is_compressed(path):
         raise ValueError(f"{os.fspath(path)} is compressed: records can't be appended to it")
-    with _locked(path) as descriptor:
+    with _locked(path, mode) as descriptor:
         size, line_break = _mend_tail(descriptor)
         try:
             for line in lines:
@@ -78,19 +79,19 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool) -> None:
             if fsync:
                 os.fsync(descriptor)
                 if size == 0:  # perhaps its name is new too
-                    _sync(Path(path).resolve().parent)
+                    sync(Path(path).resolve().parent)
         except BaseException:
             os.ftruncate(descriptor, size)
             raise
 
 
 @contextmanager
-def _locked(path: PathLike) -> Iterator[int]:
+def _locked(path: PathLike, mode: int) -> Iterator[int]:
     """An append-only descriptor of the file that `path` names, under an exclusive lock."""
     import fcntl  # noqa: PLC0415 - POSIX only, and reading needs none
 
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             # While we waited, the file may have been replaced: then its lock protects nothing.
@@ -146,7 +147,8 @@ def _write(descriptor: int, line: bytes) -> None:
         written += os.write(descriptor, line[written:])
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring what was written to a file, or the names in a directory, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

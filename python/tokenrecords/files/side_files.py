@@ -27,7 +27,8 @@ class Layout(NamedTuple):
     """How the side files of a rollout are named: what follows its stem.
 
     Attributes:
-        begun: The calls that were begun: an id a line.
+        begun: The calls that were begun: an id a line. Of the gateway, a further line of a call, its id, a tab and why,
+            takes it back: the engine answered with an error, so that nothing was generated.
         lost: The calls that are known to be lost: an id a line, empty where nobody knows it; behind a tab, why.
         state: What became of the rollout: a JSON object with `frozen`, `incomplete`, `retired`, and `entry_digests` of
             the calls that were recorded. Empty where the layout has none.
@@ -38,8 +39,10 @@ class Layout(NamedTuple):
     state: str = ""
 
 
-# NeMo Gym 0.7.0, `TokenCaptureStore`; and the gateway's. A longer suffix comes first.
-LAYOUTS: Final = (Layout(".tokens.intents", ".tokens.incomplete", ".tokens.state.json"), Layout(".intents", ".lost"))
+# NeMo Gym 0.7.0, `TokenCaptureStore`; and the gateway's.
+GYM: Final = Layout(".tokens.intents", ".tokens.incomplete", ".tokens.state.json")
+GATEWAY: Final = Layout(".intents", ".lost")
+LAYOUTS: Final = (GYM, GATEWAY)  # a longer suffix comes first
 _SUFFIXES: Final = tuple(suffix for layout in LAYOUTS for suffix in layout if suffix)
 
 
@@ -188,8 +191,12 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _read_begun(side: SideFiles, path: str, data: bytes) -> None:
+    may_take_back = not path.endswith(GYM.begun)
     for number, line in _lines(data):
-        if line.strip():
+        call, tab, _ = line.partition("\t")
+        if tab and may_take_back:
+            side.begun.pop(call.strip(), None)
+        elif line.strip():
             side.begun.setdefault(line.strip(), Note(path, number, "it was begun"))
 
 
