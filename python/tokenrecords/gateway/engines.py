@@ -1,0 +1,67 @@
+"""The engines behind a gateway: which one a session goes to, and which ones answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STICKY: Final = 1 << 16  # sessions whose engine is remembered
+
+
+@dataclass
+class Engine:
+    """One engine.
+
+    Attributes:
+        root: Its URL, without `/v1`.
+        is_up: False where it could not be reached when it was last tried.
+        open: The calls that it has.
+    """
+
+    root: str
+    is_up: bool = True
+    open: int = 0
+
+
+class Pool:
+    """Several engines; a session stays with its own one, whose cache has its prompt, as long as that answers."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self.engines = [Engine(root) for root in roots]
+        self._of: OrderedDict[str, Engine] = OrderedDict()
+
+    def choose(self, session: str | None) -> Engine:
+        """The engine of a session; a new one gets the one with the fewest calls."""
+        known = self._of.get(session) if session is not None else None
+        if known is not None and known.is_up:
+            return known
+        engine = min(self.engines, key=lambda engine: (not engine.is_up, engine.open))
+        if session is not None:
+            self._of[session] = engine
+            self._of.move_to_end(session)
+            if len(self._of) > _STICKY:
+                self._of.popitem(last=False)
+        return engine
+
+    async def watch(self, client: aiohttp.ClientSession, interval: float) -> None:
+        """Look at the engines that failed, until it is cancelled."""
+        while True:
+            await asyncio.sleep(interval)
+            for engine in self.engines:
+                if not engine.is_up:
+                    engine.is_up = await _answers(client, engine.root)
+
+
+async def _answers(client: aiohttp.ClientSession, root: str) -> bool:
+    try:
+        async with client.get(f"{root}/health", timeout=aiohttp.ClientTimeout(total=5)) as answer:
+            return answer.status < 500
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False

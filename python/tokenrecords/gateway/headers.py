@@ -1,0 +1,76 @@
+"""Headers that go from end to end, and those that do not; bodies that are compressed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from multidict import CIMultiDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# RFC 9110, section 7.6.1, and what each side says of its own body.
+_HOP: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_OWN: Final = frozenset({"authorization", "x-api-key"})
+
+
+def end_to_end(headers: Mapping[str, str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
+    """The headers that a gateway passes on."""
+    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    left_out = {*_HOP, *named, *without}
+    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out)
+
+
+def to_engine(headers: Mapping[str, str], *, engine_key: str | None, keep_key: bool, is_read: bool) -> CIMultiDict[str]:
+    """The headers of a request, with the key that the engine wants.
+
+    Args:
+        headers: What the agent sent.
+        engine_key: The engine's key, None where it gets the agent's.
+        keep_key: False where the agent's key is not meant for the engine.
+        is_read: True where the answer is read here: it must not come compressed.
+    """
+    without = set() if keep_key and engine_key is None else set(_OWN)
+    if is_read:
+        without.add("accept-encoding")
+    kept = end_to_end(headers, without=without)
+    if engine_key is not None:
+        kept["authorization"] = f"Bearer {engine_key}"
+    if is_read:
+        kept["accept-encoding"] = "identity"
+    return kept
+
+
+def decoded(body: bytes, encoding: str) -> bytes:
+    """The body of an answer that an engine compressed although nobody asked for it.
+
+    Raises:
+        ValueError: It can't be decompressed.
+    """
+    if encoding in ("", "identity"):
+        return body
+    try:
+        if encoding == "gzip":
+            return gzip.decompress(body)
+        if encoding == "deflate":
+            return zlib.decompress(body)
+    except (OSError, zlib.error, EOFError) as problem:
+        raise ValueError(f"the answer is no {encoding}: {problem}") from None
+    raise ValueError(f"the answer is compressed by {encoding}, which was not asked for")

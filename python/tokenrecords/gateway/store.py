@@ -1,0 +1,230 @@
+"""What a gateway keeps of each session: a file of records, one of calls begun, and one of calls lost.
+
+`<session>.intents` has a line for each call before it is sent to the engine: its id. It has one more for a call that
+generated nothing, because the engine answered with an error: the id, a tab, and why. `<session>.lost` has the id, a tab
+and why for each call of which an answer was seen, or may have been, that is not recorded. So every call that was begun
+is recorded, lost, taken back or open; after a kill the open ones are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.files.durable import append_lines, write_whole
+from tokenrecords.files.jsonl import read_jsonl
+from tokenrecords.files.names import SUFFIX
+from tokenrecords.files.side_files import GATEWAY, read_side_files
+from tokenrecords.gateway.routes import file_name
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from tokenrecords.entry.model import TokenEntry
+
+INTENTS, LOST = GATEWAY.begun, GATEWAY.lost
+MESSAGES: Final = ".messages.jsonl"
+CLOSED: Final = ".closed.json"
+_LOCK: Final = ".gateway.lock"
+_NO_IDS: Final = np.empty(0, np.int32)
+_NO_LOG_PROBS: Final = np.empty(0)
+# Ids that are held of sessions without an open call; what is let go is read again.
+_HELD: Final = 1 << 24
+_SESSIONS: Final = 1_024
+_MODE: Final = 0o600
+
+
+@dataclass
+class Session:
+    """A session, as far as its next call needs it.
+
+    Attributes:
+        id: Its id, the records' `rollout_id`.
+        base: The path of its files, without their suffixes.
+        calls: Its calls, as far as the parent of a further one is found by them.
+        recorded: How many calls were recorded.
+        lost: How many were lost, and why the last one was.
+        open: The calls that were sent and not answered.
+        held: How many ids `calls` hold.
+    """
+
+    id: str
+    base: Path
+    calls: list[TokenEntry] = field(default_factory=list)
+    recorded: int = 0
+    lost: int = 0
+    open: set[str] = field(default_factory=set)
+    held: int = 0
+
+    def path(self, suffix: str) -> Path:
+        """One of its files."""
+        return self.base.with_name(self.base.name + suffix)
+
+    def begin(self, call: str) -> None:
+        """Note a call before it is sent."""
+        append(self.path(INTENTS), f"{call}\n")
+        self.open.add(call)
+
+    def take_back(self, call: str, why: str) -> None:
+        """Note that the call generated nothing."""
+        append(self.path(INTENTS), f"{call}\t{_one_line(why)}\n")
+        self.open.discard(call)
+
+    def lose(self, call: str, why: str) -> None:
+        """Note that the call is not recorded."""
+        append(self.path(LOST), f"{call}\t{_one_line(why)}\n", sync=True)
+        self.lost += 1
+        self.open.discard(call)
+
+    def keep(self, call: str, entries: list[TokenEntry]) -> None:
+        """Append the records of a call, so that they survive a kill."""
+        append_lines(self.path(SUFFIX), [entry.to_json() + b"\n" for entry in entries], fsync=False, mode=_MODE)
+        self.add(entries)
+        self.recorded += 1
+        self.open.discard(call)
+
+    def close(self, said: Mapping[str, Any]) -> None:
+        """Note how it ended."""
+        write_whole(self.path(CLOSED), [json.dumps(said).encode()])
+
+    def add(self, entries: Iterable[TokenEntry]) -> None:
+        """Keep of further calls what a parent is found by: of the last one its ids, of the others the digest."""
+        for entry in entries:
+            if self.calls:
+                self.held -= _size(self.calls[-1])
+                self.calls[-1] = _as_digest(self.calls[-1])
+                self.held += _size(self.calls[-1])
+            self.calls.append(_as_ids(entry))
+            self.held += _size(entry)
+
+
+class Store:
+    """A directory of sessions, which one gateway writes."""
+
+    def __init__(self, out: Path, *, hash_ids: bool = False) -> None:
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.out = out
+        self._hash_ids = hash_ids
+        self._lock = _locked(out / _LOCK)
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def close(self) -> None:
+        """Let another gateway have the directory."""
+        os.close(self._lock)
+
+    def session(self, session_id: str) -> Session:
+        """A session, new or as its files have it.
+
+        Raises:
+            ValueError: The id can't name a file.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            session = Session(session_id, self.out / file_name(session_id, hashed=self._hash_ids))
+            _restore(session)
+            self._sessions[session_id] = session
+            self._let_go(session)
+        self._sessions.move_to_end(session_id)
+        return session
+
+    def forget(self, session_id: str) -> None:
+        """Delete a session and its files."""
+        session = self.session(session_id)
+        del self._sessions[session_id]
+        for suffix in (SUFFIX, INTENTS, LOST, MESSAGES, CLOSED):
+            session.path(suffix).unlink(missing_ok=True)
+
+    def ids(self) -> list[str]:
+        """The ids of all sessions, also of those that were there before."""
+        found = set(self._sessions)
+        for path in self.out.glob(f"*{INTENTS}"):
+            name = path.name.removesuffix(INTENTS)
+            found.add(_session_id(path.with_name(name + SUFFIX)) or name if self._hash_ids else name)
+        return sorted(found)
+
+    def _let_go(self, newest: Session) -> None:
+        held = sum(session.held for session in self._sessions.values())
+        for session_id, session in list(self._sessions.items()):
+            if held <= _HELD and len(self._sessions) <= _SESSIONS:
+                return
+            if session is not newest and not session.open:
+                held -= session.held
+                del self._sessions[session_id]
+
+
+def _restore(session: Session) -> None:
+    """Read what was kept of a session; calls that a gateway left open are lost."""
+    path = session.path(SUFFIX)
+    side = read_side_files([path]).get(str(session.base))
+    recorded: set[str] = set()
+    if path.exists():
+        append_lines(path, [], fsync=False)  # a torn last line is cut off
+        entries = read_jsonl(path)
+        recorded = {entry.model_call_id.partition("#")[0] for entry in entries}
+        session.add(entries)
+    session.recorded = len(recorded)
+    if side is not None:
+        session.lost = len(side.marks)
+        for call in side.lost(recorded):
+            if call not in side.marks:
+                session.lose(call, "the gateway ended before it was recorded")
+
+
+def _size(call: TokenEntry) -> int:
+    return len(call.prompt_token_ids) + len(call.generation_token_ids)
+
+
+def _as_digest(call: TokenEntry) -> TokenEntry:
+    """A call by the digest of its ids; a root keeps its prompt, which tells a further root."""
+    if call.parent_resolution == ParentResolutionStatus.ROOT:
+        return call
+    update = {PROMPT: _NO_IDS, GENERATION: _NO_IDS, "prompt_is_delta": True}
+    return call.model_copy(update=update)
+
+
+def _as_ids(entry: TokenEntry) -> TokenEntry:
+    """A record without what no parent is found by."""
+    return entry.model_copy(update={LOG_PROBS: _NO_LOG_PROBS, "output_items": []})
+
+
+def _session_id(records: Path) -> str | None:
+    try:
+        with records.open("rb") as lines:
+            return str(json.loads(lines.readline())["rollout_id"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _one_line(why: str) -> str:
+    return " ".join(why.split())[:500]
+
+
+def append(path: Path, text: str, *, sync: bool = False) -> None:
+    """Append a text to a file with one write."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    try:
+        os.write(descriptor, text.encode())
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    import fcntl  # noqa: PLC0415 - POSIX only, and all but the gateway does without
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise ValueError(f"{path.parent} is written by another gateway: a directory of its own is needed") from None
+    return descriptor
