@@ -16,6 +16,7 @@ from tokenrecords.capture.entries import CHOICES
 from tokenrecords.capture.rollouts import Capture, record_path
 from tokenrecords.capture.rows import Reading
 from tokenrecords.capture.served import CallReader, call_files
+from tokenrecords.cli.gateway import gateway
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
@@ -207,6 +208,9 @@ def verify(
         typer.secho(f"{report.summary()}, {speed:,.0f} ids a second", fg="green" if report.ok else "red", bold=True)
     if not report.ok:
         raise typer.Exit(1)
+
+
+app.command()(gateway)
 
 
 def _files(paths: Iterable[Path]) -> tuple[list[Path], dict[str, SideFiles]]:
