@@ -16,6 +16,7 @@ from bodies import bodies
 from chains import chains
 from compare import FULL, SMOKE, Effort, Table, environment, measure
 from files import files
+from gateways import gateways
 from reference import NAME, VERSION, reference_records
 from streams import streams
 from tokenrecords import (
@@ -198,6 +199,7 @@ SECTIONS = {
     "chains": chains,
     "bodies": bodies,
     "streams": streams,
+    "gateways": gateways,
 }
 
 

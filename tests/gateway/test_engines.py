@@ -1,0 +1,117 @@
+"""Several engines: who gets which session, and what happens when one fails."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from support.gateways import Rig, chat, engine, rig, says
+from tokenrecords.gateway.engines import Pool
+
+OK = says(chat([1], [2]))
+
+
+def run(out: Path, test: Any, engines: int = 2, **settings: Any) -> None:
+    async def body() -> None:
+        async with AsyncExitStack() as stack:
+            made = [await stack.enter_async_context(engine(OK)) for _ in range(engines)]
+            urls = tuple(url for url, _ in made)
+            each = await stack.enter_async_context(rig(OK, out, engines=urls, **settings))
+            await test(each, [seen for _, seen in made])
+
+    asyncio.run(body())
+
+
+def test_a_session_stays_with_its_engine() -> None:
+    pool = Pool(["a", "b"])
+    first = pool.choose("s")
+    first.open += 5
+    assert pool.choose("s") is first
+    assert pool.choose("t") is not first
+    assert pool.choose(None) is not first
+
+
+def test_an_engine_that_is_down_is_left_and_others_are_taken() -> None:
+    pool = Pool(["a", "b"])
+    first = pool.choose("s")
+    first.is_up = False
+    second = pool.choose("s")
+    assert second is not first
+    first.is_up = True
+    assert pool.choose("s") is second
+    for each in pool.engines:
+        each.is_up = False
+    assert pool.choose("s") in pool.engines  # one that may be back, rather than none
+
+
+def test_sessions_are_spread_and_sticky(tmp_path: Path) -> None:
+    async def test(rig: Rig, seen: list[Any]) -> None:
+        for _ in range(3):
+            assert (await rig.post())[0] == 200
+        assert sorted(map(len, seen)) == [0, 3]
+
+    run(tmp_path, test)
+
+
+def test_a_call_goes_to_another_engine_where_its_own_cannot_be_reached(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with engine(OK) as (url, seen):
+            dead = "http://127.0.0.1:9"
+            async with rig(OK, tmp_path, engines=(dead, url), health_interval=3600) as made:
+                for _ in range(2):
+                    assert (await made.post())[0] == 200
+                assert len(seen) == 2
+                assert made.records()[0].engine == url
+                assert (await made.get("/health"))[1] == {"ok": True, "engines": {dead: False, url: True}}
+
+    asyncio.run(body())
+
+
+def test_an_engine_that_answers_again_is_taken_again(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with rig(OK, tmp_path, engines=("http://127.0.0.1:9",), retries=0, health_interval=0.01) as made:
+            status, _, answer = await made.post()
+            assert (status, b"no engine answered" in answer) == (502, True)
+            [[call], [again, why]] = made.lines(".intents")
+            assert (call, why) == (again, "no engine answered: ClientConnectorError")
+        async with engine(OK) as (url, _), rig(OK, tmp_path, engines=(url,), health_interval=0.01) as made:
+            assert (await made.post())[0] == 200
+
+    asyncio.run(body())
+
+
+def test_a_connection_that_ends_before_an_answer_is_tried_again(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    async def drops_once(request: web.Request, _: Any) -> web.Response:
+        tries.append(len(tries))
+        if len(tries) == 1:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.json_response(chat([1], [2]))
+
+    async def body() -> None:
+        async with rig(drops_once, tmp_path) as made:
+            assert (await made.post())[0] == 200
+            assert len(tries) == 2
+            assert len(made.records()) == 1
+        async with rig(drops_once, tmp_path, retries=0) as made:
+            tries.clear()
+            assert (await made.post())[0] == 502
+            assert len(tries) == 1
+
+    asyncio.run(body())
+
+
+def test_a_time_for_a_whole_call(tmp_path: Path) -> None:
+    async def slow(_: web.Request, __: Any) -> web.Response:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def body() -> None:
+        async with rig(slow, tmp_path, timeout=0.05) as made:
+            assert (await made.post())[0] == 504
+            assert made.lines(".intents")[1][1] == "no engine answered: TimeoutError"
+
+    asyncio.run(body())
