@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from tokenrecords.entry.errors import one_line
-from tokenrecords.files.jsonl import read_jsonl
 from tokenrecords.files.names import SUFFIX
 from tokenrecords.gateway.routes import route_of
 from tokenrecords.gateway.sending import error
 from tokenrecords.gateway.store import CLOSED, INTENTS
-from tokenrecords.training.chains import build_chains
+from tokenrecords.training.rollouts import build_rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -120,22 +119,19 @@ async def _chains(state: State, request: web.Request) -> web.Response:
     terminal = request.query.get("terminal_call", closed.get("terminal_call"))
 
     def build() -> dict[str, Any]:
-        built = build_chains(read_jsonl(path) if path.exists() else [], terminal_call_id=terminal)
-        reasons = [*built.reasons, *(["incomplete"] if session.lost or session.open else [])]
-        return {
-            "session": session.id,
-            "trainable": built.trainable and not (session.lost or session.open),
-            "reasons": reasons,
-            "chains": [
-                {
-                    "calls": list(chain.call_ids),
-                    "token_ids": chain.token_ids.tolist(),
-                    "loss_mask": chain.loss_mask.tolist(),
-                    "log_probs": chain.log_probs.tolist(),
-                }
-                for chain in built.chains
-            ],
-        }
+        if not path.exists():
+            return {"session": session.id, "trainable": False, "reasons": ["nothing_recorded"], "chains": []}
+        [built] = build_rollouts([path], terminal_call_ids={} if terminal is None else {session.id: terminal})
+        chains = [
+            {
+                "calls": chain.call_ids,
+                "token_ids": chain.token_ids.tolist(),
+                "loss_mask": chain.loss_mask.tolist(),
+                "log_probs": chain.log_probs.tolist(),
+            }
+            for chain in built.chains
+        ]
+        return {"session": session.id, "trainable": built.trainable, "reasons": built.reasons, "chains": chains}
 
     return web.json_response(await asyncio.to_thread(build))
 
