@@ -5,17 +5,25 @@ import sys
 import warnings
 
 NO_EXTRA = 3  # the exit status of a missing extra; 1 says that something was found, 2 that nothing could be done
+# Which extra brings a module.
+_EXTRAS = {"typer": "cli", "rich": "cli", "aiohttp": "gateway", "multidict": "gateway", "prometheus_client": "gateway"}
 
 
 def main() -> None:
     """Run the command, or say which extra it needs."""
     try:
-        from tokenrecords.cli.app import app  # noqa: PLC0415 - typer and rich are an extra
+        _run()
     except ModuleNotFoundError as error:
-        if error.name not in {"typer", "rich"}:
+        extra = _EXTRAS.get(error.name or "")
+        if extra is None:
             raise
-        sys.stderr.write("tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'\n")
+        sys.stderr.write(f"tokenrecords: the command needs an extra: pip install 'tokenrecords[{extra}]'\n")
         sys.exit(NO_EXTRA)
+
+
+def _run() -> None:
+    from tokenrecords.cli.app import app  # noqa: PLC0415 - typer and rich are an extra
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows question marks, not a traceback

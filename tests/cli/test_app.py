@@ -191,11 +191,16 @@ def test_nothing_but_the_table_goes_to_a_pipe(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 12
 
 
-def test_without_its_extra_the_command_says_so() -> None:
-    code = "import sys; sys.modules['typer'] = None; import tokenrecords.__main__ as m; m.main()"
+@pytest.mark.parametrize(
+    ("module", "extra"), [("typer", "cli"), ("rich", "cli"), ("aiohttp", "gateway"), ("prometheus_client", "gateway")]
+)
+def test_without_its_extra_the_command_says_so(module: str, extra: str, tmp_path: Path) -> None:
+    arguments = ["gateway", "--engine", "http://localhost:1", "--out", str(tmp_path)]
+    code = f"import sys; sys.modules['{module}'] = None; sys.argv[1:] = {arguments}; "
+    code += "import tokenrecords.__main__ as m; m.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "tokenrecords: the command needs an extra: pip install 'tokenrecords[cli]'\n"
+    assert done.stderr == f"tokenrecords: the command needs an extra: pip install 'tokenrecords[{extra}]'\n"
 
 
 def test_odd_ids_stay_in_their_row_whatever_the_terminal(tmp_path: Path) -> None:
