@@ -14,7 +14,7 @@ def main() -> None:
     try:
         _run()
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         sys.stderr.write(f"tokenrecords: the command needs an extra: pip install 'tokenrecords[{extra}]'\n")
