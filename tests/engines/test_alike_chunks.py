@@ -243,6 +243,14 @@ APART: dict[str, list[dict[str, Any]]] = {
         part | {"object": said} for part, said in zip(FOUR_WORDS, ("x", "error", "x", "x"), strict=True)
     ],
     "an error": [part | {"error": said} for part, said in zip(FOUR_WORDS, ("dead", "", False, 0), strict=True)],
+    "words of an error": [
+        {"type": "response.x", "output_index": 0},
+        *({"type": "x", "message": said} for said in ("dead", "")),
+    ],
+    "words beside tokens": [
+        {"content": "x", "stop": False},
+        *({"tokens": [1], "detail": said} for said in ("dead", "")),
+    ],
     "an error of a choice": [chunk(piece("x", [1], error=said)) for said in ("dead", "", False)],
     "an id of another": [part | {"id": said} for part, said in zip(FOUR_WORDS, "aaba", strict=True)],
     "another prompt": [

@@ -31,7 +31,7 @@ _RULES: Final = {
     **RULES,
     **dict.fromkeys(_LISTS, "list"),
     **dict.fromkeys(_ONCE, "same"),
-    **dict.fromkeys(("message", "content_block", "usage", "citation"), "never"),
+    **dict.fromkeys(("content_block", "usage", "citation"), "never"),
     "*": "last",
 }
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tokenrecords._core import SseEvents
 from tokenrecords.engines import anthropic_events, responses_events
+from tokenrecords.engines.joining import WORDS
 from tokenrecords.engines.sse import DONE, chunk_of
-from tokenrecords.engines.stream import WORDS, merge_events, server_error
+from tokenrecords.engines.stream import merge_events, server_error
 
 if TYPE_CHECKING:
     from tokenrecords.engines.body import Bytes

@@ -13,8 +13,10 @@ from tokenrecords.tokens.envelopes import opened
 from tokenrecords.tokens.names import ARRAY_FIELDS, GENERATION
 
 _IDS: Final = frozenset({"token_ids", "output_ids", "gen_tokens"})  # of generated tokens
-# By these rules several chunks may be taken as one, whatever the stream: what calls itself an error is not lost.
-RULES: Final = dict.fromkeys(("type", "object"), "same")
+# Where an error that does not call itself one has its words.
+WORDS: Final = ("message", "detail", "errors")
+# By these rules several chunks may be taken as one, whatever the stream: no error is lost.
+RULES: Final = {**dict.fromkeys(("type", "object"), "same"), **dict.fromkeys(WORDS, "never")}
 
 
 class Unfinished:

@@ -12,6 +12,7 @@ from tokenrecords._core import ChunkRules, SseEvents
 from tokenrecords.engines import anthropic_events, responses_events
 from tokenrecords.engines.anthropic_events import Messages
 from tokenrecords.engines.completion_chunks import Completion
+from tokenrecords.engines.joining import WORDS
 from tokenrecords.engines.llama_cpp_chunks import Pieces
 from tokenrecords.engines.payload import listed, mapping, plain
 from tokenrecords.engines.responses_events import Response
@@ -21,8 +22,7 @@ from tokenrecords.engines.tgi_chunks import Tokens
 
 # What comes in between to keep a connection open.
 _SIGNS_OF_LIFE: Final = ("ping", "keepalive")
-# Where an error that does not call itself one has its words, and what a response has in their place.
-WORDS: Final = ("message", "detail", "errors")
+# What a response has where an error has its words.
 _PARTS: Final = frozenset({"choices", "usage", "output", "content", "text", "token", "output_ids", "meta_info"})
 
 
