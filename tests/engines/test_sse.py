@@ -42,6 +42,7 @@ STREAMS = {
     "other separators": ('data: {"a":"\u2028\x85\x0b\u2029"}\n\n', ['{"a":"\u2028\x85\x0b\u2029"}']),
     "done": ('data: {"a":1}\n\ndata: [DONE]\n\ndata: {"b":2}\n\nwhat\n', ['{"a":1}', "[DONE]"]),
     "done of several lines": ("data: [DONE]x\n\ndata: [\ndata: DONE]\n\n", ["[DONE]x", "[\nDONE]"]),
+    "done inside": ('data: [1,\ndata: [DONE]\ndata: ]\n\n{"b":2}\n', ["[1,\n[DONE]\n]", '{"b":2}']),
     "nothing": ("\n\r\n\r: x\ndata\n\ndata:\n\nevent: error\n\n", []),
     "empty": ("", []),
 }
