@@ -65,6 +65,10 @@ impl Reader {
         }
         let file = File::open(path).ok()?;
         let name = path.as_os_str().as_encoded_bytes();
+        // Compressed data have a head; the decoders take nothing at all for the end.
+        if (name.ends_with(b".gz") || name.ends_with(b".zst")) && file.metadata().ok()?.len() == 0 {
+            return None;
+        }
         let input = if name.ends_with(b".gz") {
             Input::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(COMPRESSED, file))))
         } else if name.ends_with(b".zst") {

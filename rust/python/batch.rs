@@ -3,6 +3,7 @@
 use super::array::ArrayView;
 use super::errors::{self, Name, no_stop};
 use super::items;
+use super::json::words;
 use super::signals::Signals;
 use super::tokens::{Tokens, is_set};
 use crate::digest::{Hash, Stopped, digest_many};
@@ -112,7 +113,7 @@ pub fn of_pieces(flat: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>, threads: u
 }
 
 fn bounds(offsets: &Tokens<'_, '_>, ids: usize) -> PyResult<Vec<usize>> {
-    let mut bounds = vec![0; offsets.len()];
+    let mut bounds = words(offsets.len())?;
     offsets.read(0, &mut bounds)?;
     if bounds.is_empty() {
         return Err(PyValueError::new_err("offsets is empty: n sequences need n + 1 offsets"));
@@ -167,7 +168,7 @@ fn copied(tokens: &Tokens<'_, '_>) -> PyResult<Item> {
     {
         return Ok(Item::Small(small));
     }
-    let mut ids = vec![0; tokens.len()];
+    let mut ids = words(tokens.len())?;
     tokens.read(0, &mut ids)?;
     Ok(Item::Ids(ids))
 }

@@ -64,15 +64,33 @@ pub fn line<'py>(fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
             "generation_log_probs" => write_log_probs(out, value),
             _ => write(out, value, 1),
         };
-        written.map_err(|error| PyValueError::new_err(format!("{name}: {}", error.value(value.py()))))
+        written.map_err(|error| match error.is_instance_of::<PyMemoryError>(value.py()) {
+            true => error,
+            false => PyValueError::new_err(format!("{name}: {}", error.value(value.py()))),
+        })
     })?;
     Ok(PyBytes::new(fields.py(), &out))
 }
 
+/// Bytes that an id takes as text, with its comma, in all vocabularies that there are.
+const TEXT: usize = 8;
+
+/// Room for so many ids, zeros.
+///
+/// # Errors
+/// A `MemoryError` where there is none: an array may say that it has any number of them.
+pub fn words(count: usize) -> PyResult<Vec<u64>> {
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).map_err(|_| PyMemoryError::new_err(()))?;
+    words.resize(count, 0);
+    Ok(words)
+}
+
 fn write_ids(out: &mut Vec<u8>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Some(view) = ids.cast::<PyUntypedArray>().ok().and_then(|array| ArrayView::new(array)) {
-        let mut words = vec![0; view.len()];
+        let mut words = words(view.len())?;
         view.read_words(0, &mut words);
+        out.try_reserve(words.len().saturating_mul(TEXT)).map_err(|_| PyMemoryError::new_err(()))?;
         match view.is_signed() {
             true => json::push_ints(out, &words.into_iter().map(u64::cast_signed).collect::<Vec<_>>()),
             false => json::push_ints(out, &words),

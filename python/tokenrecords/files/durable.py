@@ -21,7 +21,7 @@ _CHUNK = 1 << 16
 
 def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
     """Write a file so that at any moment its name stands for the old content or for the new one, whole."""
-    target = Path(path).resolve()  # a link stays a link
+    target = _resolved(path)
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device can't be replaced
         with target.open("wb") as stream:
@@ -40,6 +40,19 @@ def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(target.parent)
+
+
+def _resolved(path: PathLike) -> Path:
+    """What a path leads to, so that a link stays a link.
+
+    Raises:
+        OSError: It leads round in a circle.
+    """
+    try:
+        return Path(path).resolve()
+    except RuntimeError:  # what Python before 3.13 makes of it
+        os.stat(path)  # noqa: PTH116
+        raise
 
 
 def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
@@ -81,7 +94,8 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool, mode: int =
                 if size == 0:  # perhaps its name is new too
                     sync(Path(path).resolve().parent)
         except BaseException:
-            os.ftruncate(descriptor, size)
+            with suppress(OSError):  # a device has no size; what went wrong before is what counts
+                os.ftruncate(descriptor, size)
             raise
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from tokenrecords.entry.entries import several
-from tokenrecords.files.names import RECORD_NAMES, SUFFIX, PathLike
+from tokenrecords.files.names import RECORD_NAMES, SUFFIX, PathLike, is_compressed
 from tokenrecords.files.side_files import retired
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ class Feed:
     def _begin(self, place: int, offset: int) -> None:
         self.close()
         _, origin, stream = self._places[place]
-        if stream is None:
+        if isinstance(stream, io.RawIOBase) and stream.seekable():
+            stream = self._open.enter_context(_buffered(stream))
+        elif stream is None:
             stream = self._open.enter_context(open_file(cast("Path", origin)))
         if offset:
             stream.seek(offset)
@@ -156,6 +158,17 @@ class Feed:
     def close(self) -> None:
         """Close the file that is open, unless its owner is somebody else."""
         self._open.close()
+
+
+@contextmanager
+def _buffered(raw: io.RawIOBase) -> Iterator[IO[bytes]]:
+    """A file that is not buffered, buffered meanwhile; its owner reads on where the lines that were read end."""
+    stream = io.BufferedReader(raw, _BUFFER_SIZE)
+    try:
+        yield stream
+    finally:
+        end = stream.tell()
+        stream.detach().seek(end)
 
 
 def _read_line(stream: IO[bytes]) -> bytes:
@@ -180,6 +193,8 @@ def open_file(path: Path, mode: Literal["rb", "wb"] = "rb", *, name: str | None 
     name = path.name if name is None else name
     with ExitStack() as stack:
         stream: Any = stack.enter_context(path.open(mode, buffering=_BUFFER_SIZE))
+        if mode == "rb" and is_compressed(name) and not stream.peek(1):
+            raise EOFError("the file is empty, and compressed data have a head at least")
         if name.endswith(".gz"):
             # No name and no time in the header: the same records are the same bytes.
             stream = stack.enter_context(gzip.GzipFile("", mode, fileobj=stream, mtime=0))
@@ -187,6 +202,8 @@ def open_file(path: Path, mode: Literal["rb", "wb"] = "rb", *, name: str | None 
             zstd = _zstd()
             options = {zstd.CompressionParameter.checksum_flag: 1} if mode == "wb" else None
             stream = stack.enter_context(zstd.open(stream, mode, options=options))
+            if mode == "wb":
+                stream.write(b"")  # begins a frame, so that a file of no records is not an empty one
         yield stream
 
 
