@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.gym import reading, staging
+from tokenrecords.gym.lineage import file_lineage_store
 from tokenrecords.gym.routes import encode_routed_experts
 from tokenrecords.gym.surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 from tokenrecords._core import compute_digest, encode_token_ids
@@ -38,6 +39,7 @@ class Target:
         known: Its declarations, in Python's words; empty where only a known file is good enough, because what is
             replaced stands behind its interface.
         optional: Names that not every known release has.
+        extended: What makes a subclass of its classes that takes their place, where that is asked for.
     """
 
     module: str
@@ -45,6 +47,7 @@ class Target:
     replaced: Mapping[str, Any]
     known: str = ""
     optional: frozenset[str] = frozenset()
+    extended: Mapping[str, Callable[[type], type]] = field(default_factory=dict)
 
     @property
     def needed(self) -> bool:
@@ -231,6 +234,7 @@ LINEAGE = Target(
         "FileLineageStore._load_entries": reading.load_entries,
         "FileLineageStore._load_entry": reading.load_entry,
     },
+    extended={"FileLineageStore": file_lineage_store},
 )
 
 STORE = Target(

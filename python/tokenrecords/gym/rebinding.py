@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tokenrecords.gym.contract import PACKAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
 
@@ -30,8 +30,10 @@ class Replacement:
     ours: Any
 
 
-def replacements(module: ModuleType, replaced: Mapping[str, Any]) -> list[Replacement]:
-    """The replacements of what a module has of these names."""
+def replacements(
+    module: ModuleType, replaced: Mapping[str, Any], extended: Mapping[str, Callable[[type], type]]
+) -> list[Replacement]:
+    """The replacements of what a module has of these names; of the extended ones a subclass is made."""
     found = []
     for name, ours in replaced.items():
         owner_name, _, key = name.rpartition(".")
@@ -39,6 +41,9 @@ def replacements(module: ModuleType, replaced: Mapping[str, Any]) -> list[Replac
         held = vars(module if not owner_name else owner or object)
         if key in held:
             found.append(Replacement(f"{module.__name__}.{name}", owner, held[key], ours))
+    for name, extend in extended.items():
+        original = vars(module)[name]
+        found.append(Replacement(f"{module.__name__}.{name}", None, original, extend(original)))
     return found
 
 
