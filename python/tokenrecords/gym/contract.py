@@ -11,6 +11,7 @@ from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.gym import reading, staging
 from tokenrecords.gym.lineage import file_lineage_store
 from tokenrecords.gym.routes import encode_routed_experts
+from tokenrecords.gym.sealed import validate_seal
 from tokenrecords.gym.surface import Surface
 
 if TYPE_CHECKING:
@@ -249,4 +250,10 @@ ROUTES = Target(
     replaced={"encode_routed_experts": encode_routed_experts},
 )
 
-TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE, ROUTES)}
+SEALED = Target(
+    module="nemo_gym.token_id_capture.staging.records",
+    releases={"654c3b1b46e880e1e1f53013daeead52d752322e64879552610c45e4c050a306": "0.7.0"},
+    replaced={"StagedCallBaseSnapshot._validate_base_integrity": validate_seal},
+)
+
+TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE, ROUTES, SEALED)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from tokenrecords.gym.contract import PACKAGE
 
@@ -67,8 +70,21 @@ def restore(replaced: Sequence[Replacement]) -> None:
 
 
 def _set_method(each: Replacement, function: Any) -> None:
-    if each.owner is not None:
-        setattr(each.owner, each.name.rpartition(".")[2], function)
+    if each.owner is None:
+        return
+    name = each.name.rpartition(".")[2]
+    setattr(each.owner, name, function)
+    if issubclass(each.owner, BaseModel):
+        _set_validator(each.owner, name, function)
+
+
+def _set_validator(model: type[BaseModel], name: str, function: Any) -> None:
+    """Let pydantic call the function, in the model and those that are made of it: it keeps what it was given first."""
+    validators = model.__pydantic_decorators__.model_validators
+    validators[name] = dataclasses.replace(validators[name], func=function)
+    model.model_rebuild(force=True)
+    for subclass in model.__subclasses__():
+        _set_validator(subclass, name, function)
 
 
 def _rebind(by_identity: Mapping[int, tuple[Any, Any]]) -> list[str]:
