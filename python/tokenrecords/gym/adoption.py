@@ -185,7 +185,8 @@ def _replace(module: ModuleType) -> None:
         if _STATE.installed is None:  # it was uninstalled while this module was imported
             return
         target = TARGETS[module.__name__]
-        found = replacements(module, target.replaced, target.extended if _STATE.lineage_store else {})
+        unasked = frozenset[str]() if _STATE.lineage_store else target.asked
+        found = replacements(module, {name: target.replaced[name] for name in target.replaced.keys() - unasked})
         _STATE.replaced += found
         rebound = tuple(sorted({*_STATE.installed.rebound, *replace(found)}))
         _STATE.installed = dataclasses.replace(_STATE.installed, rebound=rebound)

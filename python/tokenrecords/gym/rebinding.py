@@ -1,4 +1,4 @@
-"""Which object each name of NeMo Gym's imported modules means, and each method of its classes."""
+"""Which object each name of NeMo Gym's imported modules means, each method of its classes, each value of its tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tokenrecords.gym.contract import PACKAGE
+from tokenrecords.gym.contract import PACKAGE, Made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
 
@@ -22,31 +22,27 @@ class Replacement:
 
     Attributes:
         name: Its full name.
-        owner: The class whose method it is; None for what a module declares.
+        owner: The class whose method it is, or the table that holds it; None for what a module declares.
         original: The object.
         ours: What takes its place.
     """
 
     name: str
-    owner: type | None
+    owner: type | dict[str, Any] | None
     original: Any
     ours: Any
 
 
-def replacements(
-    module: ModuleType, replaced: Mapping[str, Any], extended: Mapping[str, Callable[[type], type]]
-) -> list[Replacement]:
-    """The replacements of what a module has of these names; of the extended ones a subclass is made."""
+def replacements(module: ModuleType, replaced: Mapping[str, Any]) -> list[Replacement]:
+    """The replacements of what a module has of these names."""
     found = []
     for name, ours in replaced.items():
         owner_name, _, key = name.rpartition(".")
         owner = getattr(module, owner_name, None) if owner_name else None
-        held = vars(module if not owner_name else owner or object)
+        held = owner if isinstance(owner, dict) else vars(module if not owner_name else owner or object)
         if key in held:
-            found.append(Replacement(f"{module.__name__}.{name}", owner, held[key], ours))
-    for name, extend in extended.items():
-        original = vars(module)[name]
-        found.append(Replacement(f"{module.__name__}.{name}", None, original, extend(original)))
+            made = ours.of(held[key]) if isinstance(ours, Made) else ours
+            found.append(Replacement(f"{module.__name__}.{name}", owner, held[key], made))
     return found
 
 
@@ -57,7 +53,7 @@ def replace(replaced: Sequence[Replacement]) -> list[str]:
         The names of modules and classes that mean ours now.
     """
     for each in replaced:
-        _set_method(each, each.ours)
+        _set(each, each.ours)
     names = _rebind({id(each.original): (each.original, each.ours) for each in replaced if each.owner is None})
     return sorted(names + [each.name for each in replaced if each.owner is not None])
 
@@ -65,17 +61,18 @@ def replace(replaced: Sequence[Replacement]) -> list[str]:
 def restore(replaced: Sequence[Replacement]) -> None:
     """Put the originals back, wherever a module of NeMo Gym names ours."""
     for each in replaced:
-        _set_method(each, each.original)
+        _set(each, each.original)
     _rebind({id(each.ours): (each.ours, each.original) for each in replaced if each.owner is None})
 
 
-def _set_method(each: Replacement, function: Any) -> None:
-    if each.owner is None:
-        return
+def _set(each: Replacement, function: Any) -> None:
     name = each.name.rpartition(".")[2]
-    setattr(each.owner, name, function)
-    if issubclass(each.owner, BaseModel):
-        _set_validator(each.owner, name, function)
+    if isinstance(each.owner, dict):
+        each.owner[name] = function
+    elif each.owner is not None:
+        setattr(each.owner, name, function)
+        if issubclass(each.owner, BaseModel):
+            _set_validator(each.owner, name, function)
 
 
 def _set_validator(model: type[BaseModel], name: str, function: Any) -> None:
