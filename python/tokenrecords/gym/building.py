@@ -11,7 +11,7 @@ from tokenrecords.lineage.paths import find_paths
 from tokenrecords.tokens.arrays import as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.lineage.call import Call
@@ -55,17 +55,17 @@ def _output(entries: Sequence[TokenEntry], terminal_call_id: str | None, paths: 
         links = [builder.ChainLink(_full(call, given[call.id]), _between(call)) for call in path]
         chains.append(builder.Chain(name, links, [*as_list(links[0].entry.prompt_token_ids)]))
     calls, retries = paths.links.calls, _retries(paths.links.calls)
-    captured, delivered = _generated(calls), _generated(paths.main)
+    of_all, of_main = (sum(len(call.generation) for call in some) for some in (calls, paths.main))
     notes = builder.BuildNotes(
         builder="prefix_merging",
-        roots=sum(call.parent is None for call in calls),
-        chains=len(chains),
-        generated_tokens_captured=captured,
-        generated_tokens_delivered=delivered,
-        delivered_fraction=round(delivered / captured, 4) if captured else 0.0,
-        unresolved_retries=[call.id for call in retries if call.id in paths.undecided],
         terminal_call_id=terminal_call_id,
         terminal_chain=paths.outcome,
+        roots=sum(call.parent is None for call in calls),
+        chains=len(paths.paths),
+        generated_tokens_captured=of_all,
+        generated_tokens_delivered=of_main,
+        delivered_fraction=round(of_main / of_all, 4) if of_all else 0.0,
+        unresolved_retries=[call.id for call in retries if call.id in paths.undecided],
         empty_generation_calls=[call_id for call_id in given if call_id in paths.links.empty],
     )
     return builder.BuildOutput(chains, [call.id for call in retries if call.quarantined], notes)
@@ -81,10 +81,6 @@ def _full(call: Call, entry: TokenEntry) -> TokenEntry:
 def _between(call: Call) -> list[int]:
     """The ids of the prompt that follow the parent's."""
     return [] if call.parent is None else call.prompt[call.parent.length :].tolist()
-
-
-def _generated(calls: Iterable[Call]) -> int:
-    return sum(len(call.generation) for call in calls)
 
 
 def _retries(calls: Sequence[Call]) -> list[Call]:
