@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -54,18 +55,25 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], port: int, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process, from when it listens at the port until the end of the block."""
-    with subprocess.Popen(command, **options) as process:
+def running(command: list[str], port: int, **options: Any) -> Iterator[int]:
+    """A process, from when it listens at the port until the end of the block. Gives its id."""
+    with TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log, **options) as process:
         try:
             deadline = time.monotonic() + 120
-            while socket.socket().connect_ex(("127.0.0.1", port)):
+            while not listens(port):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    sys.exit(f"{command} does not listen")
+                    log.seek(0)
+                    sys.exit(f"{' '.join(command)} does not listen:\n{log.read().decode()}")
                 time.sleep(0.1)
-            yield process
+            yield process.pid
         finally:
             process.terminate()
+
+
+def listens(port: int) -> bool:
+    """True if somebody listens at the port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
@@ -112,6 +120,6 @@ def model_server(engine_url: str, capture: dict[str, Any], launcher: tuple[str, 
         "NEMO_GYM_CONFIG_PATH": "policy_model",
         "NEMO_GYM_TOKEN_CAPTURE_CONTROL_TOKEN": TOKEN,
     }
-    options = {"cwd": place.submodule_search_locations[0], "env": environment, "stdout": subprocess.DEVNULL}
-    with running([*launcher, sys.executable, "app.py"], port, **options) as process:
-        yield f"http://127.0.0.1:{port}", process.pid
+    [folder] = place.submodule_search_locations
+    with running([*launcher, sys.executable, "app.py"], port, cwd=folder, env=environment) as pid:
+        yield f"http://127.0.0.1:{port}", pid
