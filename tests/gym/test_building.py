@@ -92,6 +92,26 @@ def test_arrays_are_taken(conversation):
     assert {type(id_) for id_ in chain.root_prompt} == {int}
 
 
+def test_of_two_records_of_a_call_the_first_is_used(nemo_gym, conversation):
+    other = conversation[0].model_copy(update={"output_items": [{"type": "message"}]})
+    entries = [*conversation, other]
+    own = nemo_gym("builder").prefix_merging
+    assert plain(prefix_merging(own)(entries)) == plain(own(entries))
+
+
+def test_retries_stand_by_parent_then_by_prompt(nemo_gym, conversation):
+    first, second = conversation
+    retry = [call.model_copy(update={"model_call_id": f"{call.model_call_id}2"}) for call in (first, second)]
+    longer = {"parent_call_id": None, "parent_resolution": first.parent_resolution, "prompt_token_ids": [8, 8, 8, 8, 8]}
+    roots = [second.model_copy(update={"model_call_id": call_id, **longer}) for call_id in ("c", "c2")]
+    entries = [*conversation, *retry, *roots]
+    own = nemo_gym("builder").prefix_merging
+    built = prefix_merging(None)(entries)
+    assert plain(built) == plain(own(entries))
+    assert built.notes.unresolved_retries == ["c", "c2", "b", "b2"]
+    assert built.quarantined == ["a2", "c2", "b2"]
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_it_is_run_by_name(nemo_gym, conversation, late):
     if late:
