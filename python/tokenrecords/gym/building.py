@@ -52,7 +52,12 @@ def _output(entries: Sequence[TokenEntry], terminal_call_id: str | None, paths: 
     chains = []
     for path in paths.paths:
         name = "main" if path is paths.main else f"branch-{next(branches)}"
-        links = [builder.ChainLink(_full(call, given[call.id]), _between(call)) for call in path]
+        links: list[Any] = []
+        for call in path:
+            before = links[-1].entry if links else None
+            entry = given[call.id] = _full(given[call.id], before)
+            start = call.length if call.parent is None else call.parent.length
+            links.append(builder.ChainLink(entry, as_list(entry.prompt_token_ids[start:])))
         chains.append(builder.Chain(name, links, [*as_list(links[0].entry.prompt_token_ids)]))
     calls, retries = paths.links.calls, _retries(paths.links.calls)
     of_all, of_main = (sum(len(call.generation) for call in some) for some in (calls, paths.main))
@@ -71,16 +76,13 @@ def _output(entries: Sequence[TokenEntry], terminal_call_id: str | None, paths: 
     return builder.BuildOutput(chains, [call.id for call in retries if call.quarantined], notes)
 
 
-def _full(call: Call, entry: TokenEntry) -> TokenEntry:
-    """The record as it was given, or a copy of a delta record with its full prompt."""
+def _full(entry: TokenEntry, before: Any) -> TokenEntry:
+    """The record as it was given, or a copy of a delta record with the full prompt that follows the call before."""
     if not entry.prompt_is_delta:
         return entry
-    return entry.model_copy(update={"prompt_token_ids": call.prompt.tolist(), "prompt_is_delta": False})
-
-
-def _between(call: Call) -> list[int]:
-    """The ids of the prompt that follow the parent's."""
-    return [] if call.parent is None else call.prompt[call.parent.length :].tolist()
+    parts = before.prompt_token_ids, before.generation_token_ids, entry.prompt_token_ids
+    prompt = [id_ for part in map(as_list, parts) for id_ in part]
+    return entry.model_copy(update={"prompt_token_ids": prompt, "prompt_is_delta": False})
 
 
 def _retries(calls: Sequence[Call]) -> list[Call]:
