@@ -92,6 +92,27 @@ def test_arrays_are_taken(conversation):
     assert {type(id_) for id_ in chain.root_prompt} == {int}
 
 
+def test_a_delta_record_of_arrays_gets_a_list_of_ints(conversation):
+    first, second = (TokenEntry(**entry.model_dump()).as_arrays() for entry in conversation)
+    delta = second.model_copy(update={"prompt_token_ids": np.array([4, 5]), "prompt_is_delta": True})
+    [chain] = prefix_merging(None)([first, delta]).chains
+    assert chain.links[1].entry.prompt_token_ids == [1, 2, 3, 4, 5]
+    assert {type(id_) for id_ in chain.links[1].entry.prompt_token_ids} == {int}
+
+
+def test_chains_that_share_a_call_share_its_record(conversation):
+    first, second = conversation
+    delta = second.model_copy(update={"prompt_token_ids": [4, 5], "prompt_is_delta": True})
+    more = {"parent_call_id": "b", "prompt_is_delta": True}
+    ends = [second.model_copy(update={"model_call_id": f"c{id_}", "prompt_token_ids": [id_], **more}) for id_ in (6, 7)]
+    chains = prefix_merging(None)([first, delta, *ends]).chains
+    assert [[link.entry.model_call_id for link in chain.links] for chain in chains] == [
+        ["a", "b", "c6"],
+        ["a", "b", "c7"],
+    ]
+    assert chains[0].links[1].entry is chains[1].links[1].entry
+
+
 def test_of_two_records_of_a_call_the_first_is_used(nemo_gym, conversation):
     other = conversation[0].model_copy(update={"output_items": [{"type": "message"}]})
     entries = [*conversation, other]
