@@ -1,6 +1,6 @@
 """NeMo Gym's vllm_model server before an engine of ours, on its own code and on this package: CPU, memory, results.
 
-python benches/gym_run [--rounds N]
+python benches/gym_run [--rounds N] [--workers N]
 
 Needs nemo-gym 0.7.0 and what its servers need: `nox -s gym_run` installs that.
 """
@@ -57,7 +57,7 @@ def print_row(*cells: str) -> None:
     print("|", " | ".join(cells), "|", flush=True)
 
 
-def file_store(rounds: int) -> None:
+def file_store(rounds: int, workers: int) -> None:
     """The server that keeps records itself: all ways take their turn in each round."""
     ways: dict[str, tuple[bool, Launcher]] = {
         "own code": (False, ()),
@@ -73,7 +73,7 @@ def file_store(rounds: int) -> None:
             capture: dict[str, Any] = {"dir": roots[way]}
             if configured:
                 capture |= {"lineage_store": OURS, "lineage_store_kwargs": {"root": roots[way]}}
-            servers[way] = stack.enter_context(model_server(url, capture, launcher))
+            servers[way] = stack.enter_context(model_server(url, capture, launcher, workers))
             run(servers[way][0], WARM)
         loads = [Load(f"task-{number}") for number in range(rounds)]
         for load in loads:
@@ -172,9 +172,10 @@ def plain_row(server: str, staged: str, rollout: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=32, help="of 8 rollouts of 8 turns to 32,768 ids")
-    rounds = parser.parse_args().rounds
-    file_store(rounds)
-    staging(max(1, rounds // 8))
+    parser.add_argument("--workers", type=int, default=1, help="of the server that keeps records itself")
+    arguments = parser.parse_args()
+    file_store(arguments.rounds, arguments.workers)
+    staging(max(1, arguments.rounds // 8))
 
 
 if __name__ == "__main__":

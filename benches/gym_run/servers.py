@@ -91,14 +91,20 @@ def staging_seconds(engine_url: str) -> float:
 
 
 @contextmanager
-def model_server(engine_url: str, capture: dict[str, Any], launcher: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
-    """The model server, with its block `token_id_capture`. Gives its address and its process's id."""
+def model_server(
+    engine_url: str, capture: dict[str, Any], launcher: tuple[str, ...] = (), workers: int = 1
+) -> Iterator[tuple[str, int]]:
+    """The model server, with its block `token_id_capture`; several workers are processes that it spawns.
+
+    Gives its address and its process's id.
+    """
     port = free_port()
     echo = not capture.get("external_staging", False)
     server = {
         "entrypoint": "app.py",
         "host": "127.0.0.1",
         "port": port,
+        "num_workers": workers,
         "base_url": f"{engine_url}/v1",
         "api_key": "none",
         "model": "policy",

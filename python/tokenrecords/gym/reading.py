@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 Cursor = tuple[int, int]  # the file's inode, and the place behind the last line that was read
 
-_BUFFER = 1 << 18  # bytes: about the line of a long call, for which the usual buffer is filled 30 times
-
 
 def read_entries(store: Any, rollout_id: str) -> list[TokenEntry]:
     """The records of a rollout, with lists: `TokenCaptureStore._read_entries_unlocked`."""
     try:
-        with store.path_for(rollout_id).open("rb", buffering=_BUFFER) as lines:
+        with store.path_for(rollout_id).open("rb") as lines:
             return list(with_lists(TokenEntry.from_json(line) for line in lines if line.strip()))
     except FileNotFoundError:
         return []
@@ -39,7 +37,7 @@ def fetch_new_entries(
         CursorReset: The store's own exception; the file is not the one that was read before.
     """
     try:
-        lines = store._store.path_for(rollout_id).open("rb", buffering=_BUFFER)  # noqa: SLF001 - stands in for a method of that class
+        lines = store._store.path_for(rollout_id).open("rb")  # noqa: SLF001 - stands in for a method of that class
     except FileNotFoundError:
         if cursor is not None:
             raise store.CursorReset from None
@@ -71,7 +69,7 @@ def load_entries(store: Any, rollout_id: str, places: list[int]) -> list[TokenEn
 
 def lines_at(store: Any, rollout_id: str, places: list[int]) -> list[bytes]:
     """The lines at these places of a rollout's file."""
-    with store._store.path_for(rollout_id).open("rb", buffering=_BUFFER) as lines:  # noqa: SLF001 - as above
+    with store._store.path_for(rollout_id).open("rb") as lines:  # noqa: SLF001 - as above
         return [lines.readline() for place in places if lines.seek(place) == place]
 
 
