@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import nox
+import nox.command
 
 nox.needs_version = ">=2025.2.9"
 nox.options.download_python = "never"
@@ -140,9 +141,7 @@ def wheel(session: nox.Session) -> None:
 @nox.session(python="3.13", default=False)
 def gym(session: nox.Session) -> None:
     """NeMo Gym's own tests of its capture: none fails with install(), first or last, that passes without."""
-    session.install(".", "--requirement", str(HERE / ".ci" / "gym.txt"))
-    only = ("--no-deps", "--ignore-requires-python", GYM)
-    session.install(*only)
+    only = install_gym(session)
     with tempfile.TemporaryDirectory() as name, session.chdir(name):
         session.run("pip", "download", "--quiet", "--no-binary", "nemo-gym", *only)
         with tarfile.open(next(Path().glob("*.tar.gz"))) as archive:
@@ -179,12 +178,34 @@ def gym(session: nox.Session) -> None:
 @nox.session(python="3.13", default=False)
 def scenarios(session: nox.Session) -> None:
     """Rollouts of all kinds, captured and judged by NeMo Gym just now, are judged alike here."""
-    session.install(".[test]", "--requirement", str(HERE / ".ci" / "gym.txt"))
-    session.install("--no-deps", "--ignore-requires-python", GYM)
+    install_gym(session)
+    session.install(".[test]")
     made = Path(session.create_tmp()).resolve() / "gym_scenarios.jsonl"
     session.run("python", "tests/support/gym_scenarios.py", str(made), silent=True)
     test = "tests/training/test_gym_scenarios.py"
     session.run("pytest", "-q", "-p", "no:asyncio", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
+
+
+def gym_run(session: nox.Session) -> None:
+    """NeMo Gym's model server before an engine of ours: the same results on this package, and what it gains."""
+    install_gym(session)
+    session.run("python", str(HERE / "benches" / "gym_run"), *session.posargs)
+
+
+def install_gym(session: nox.Session) -> tuple[str, ...]:
+    """Install NeMo Gym, as far as its capture needs, and this package; skip the session where that can't be done.
+
+    Returns:
+        The arguments that name NeMo Gym alone for pip: its metadata asks for a newer Python than it needs.
+    """
+    only = ("--no-deps", "--ignore-requires-python", GYM)
+    session.install(".")
+    try:
+        session.install("--requirement", str(HERE / ".ci" / "gym.txt"))
+        session.install(*only)
+    except nox.command.CommandFailed:
+        session.skip(f"{GYM} can't be installed")
+    return only
 
 
 def gather_gym_tests(sources: Path, to: Path) -> None:

@@ -1,6 +1,8 @@
 """Compares NeMo Gym on this package with the same on its own code, at 33,792 ids: how many times faster.
 
 python benches/gym.py [--smoke]
+
+What a server of it gains as a whole, over its HTTP API, is in gym_run.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 from compare import FULL, SMOKE, Effort, Table, environment, measure
 from reference import PACKAGE, reference_path
 from tokenrecords import gym
@@ -104,6 +107,7 @@ def capture(root: str) -> dict[str, Any]:
     module = lambda name: importlib.import_module(f"nemo_gym.token_id_capture.{name}")  # noqa: E731
     records, lineage, store = module("records"), module("lineage"), module("store").TokenCaptureStore(root)
     routes_of, sealed, begun = module("staging.routes"), module("staging.records"), module("staging.capture")
+    builder = module("builder")
     random, status = np.random.default_rng(0), records.ParentResolutionStatus
     request, sequence = [], []
     for turn in range(8):
@@ -149,14 +153,23 @@ def capture(root: str) -> dict[str, Any]:
     if gym.status():
         stores["ours"] = gym.FileLineageStore
     routes = np.random.default_rng(1).integers(0, 128, (256, 48, 8)).tolist()
+    entries = store.read_entries("rollout")
+    loop = asyncio.new_event_loop()  # asyncio.run would have all that is found written as text, for its signal handler
+
+    def build() -> list[Any]:
+        built = builder.run_builder(entries)
+        return [[link.entry.model_call_id, link.interstitial] for chain in built.chains for link in chain.links]
+
     return {
         "stage a call": stage,
         "read a staged call": lambda: sealed.StagedCallSnapshot.model_validate(staged).digest,
         "encode_routed_experts": lambda: routes_of.encode_routed_experts(routes),
         "read_entries": lambda: [entry.digest for entry in store.read_entries("rollout")],
+        "run_builder": build,
+        "the store's line": lambda: orjson.dumps(entries[-1].model_dump(mode="json"), option=orjson.OPT_SORT_KEYS),
         **{
             f"FileLineageStore.resolve, cold{'' if name == 'own' else ', from tokenrecords.gym'}": lambda kind=kind: (
-                asyncio.run(kind(root).resolve("rollout", request)).match.cumulative_token_ids
+                loop.run_until_complete(kind(root).resolve("rollout", request)).match.cumulative_token_ids
             )
             for name, kind in stores.items()
         },

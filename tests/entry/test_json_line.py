@@ -3,6 +3,7 @@
 import base64
 import json
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, field_serializer
 from pydantic_core import PydanticSerializationError
 from support.factories import make_entry
 from support.twin import Plain
@@ -237,3 +239,71 @@ def test_an_interrupt_is_never_a_value_error() -> None:
         finally:
             sys.setprofile(None)
         assert (line, calls < at) == (whole, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"prompt_token_ids": [], "generation_token_ids": [], "generation_log_probs": []},
+        {"prompt_token_ids": [2**64, -(2**70)]},
+        {"generation_log_probs": [NAN]},
+        {"generation_log_probs": [-INF]},
+        {"note": {"b": [1], "a": None}, "another": "x"},
+        {"prompt_token_ids": np.arange(3)},
+        {"routed_experts": np.zeros((1, 1, 1), np.int8), "output_items": [{"z": 1, "a": [NAN]}], "token_item_index": 0},
+    ],
+)
+def test_a_dump_of_lists_is_pydantics(changes):
+    entry = make_entry(**{"generation_token_ids": [7], "generation_log_probs": [-0.5], **changes})
+    dump, plain = entry.model_dump(mode="json"), BaseModel.model_dump(entry, mode="json")
+    assert str(dump) == str(plain)
+    assert type(dump["parent_resolution"]) is type(plain["parent_resolution"])
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "generation_token_ids", "generation_log_probs", "output_items"])
+def test_a_dump_shares_nothing_with_the_entry(name):
+    entry = make_entry()
+    before = entry.model_copy(deep=True)
+    entry.model_dump(mode="json")[name].append(None)
+    assert entry == before
+
+
+@pytest.mark.parametrize(
+    "assigned", [{"prompt_token_ids": [True]}, {"generation_token_ids": [np.int64(5)]}, {"generation_log_probs": [1]}]
+)
+def test_a_dump_of_what_was_assigned_is_pydantics(assigned):
+    entry = make_entry(generation_token_ids=[7], generation_log_probs=[-0.5])
+    for name, value in assigned.items():
+        setattr(entry, name, value)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        outcomes = [
+            attempt(lambda dump=dump: str(dump(entry, mode="json")))
+            for dump in (TokenEntry.model_dump, BaseModel.model_dump)
+        ]
+    assert outcomes[0] == outcomes[1]
+    texts = [str(warning.message) for warning in warned]
+    assert texts[: len(texts) // 2] == texts[len(texts) // 2 :]
+
+
+def attempt(function):
+    try:
+        return function()
+    except ValueError as error:
+        return str(error)
+
+
+def test_an_entry_that_lacks_fields_is_dumped_as_pydantic_does():
+    entry = TokenEntry.model_construct(rollout_id="r")
+    assert entry.model_dump(mode="json") == BaseModel.model_dump(entry, mode="json")
+
+
+def test_a_subclass_may_write_its_lists_in_its_own_way():
+    class Counted(TokenEntry):
+        @field_serializer("prompt_token_ids")
+        def _count(self, ids):
+            return len(ids)
+
+    entry = Counted(**make_entry(prompt_token_ids=[5, 6]).model_dump())
+    assert entry.model_dump(mode="json")["prompt_token_ids"] == 2

@@ -174,3 +174,11 @@ def test_it_says_why_this_package_can_not_be_imported(package, start, monkeypatc
     else:
         importlib.import_module("nemo_gym")
         assert capsys.readouterr().err.startswith(message)
+
+
+def test_the_lineage_store_is_ours(nemo_gym):
+    nemo_gym("lineage")
+    program = "from nemo_gym.token_id_capture.lineage import FileLineageStore; print(FileLineageStore.__module__)"
+    reference = sys.path[0]
+    assert launched(sys.executable, "-c", program, path=[reference]).stdout == "tokenrecords.gym\n"
+    assert run(sys.executable, "-c", program, path=[reference]).stdout == "nemo_gym.token_id_capture.lineage\n"

@@ -3,12 +3,11 @@
 import asyncio
 import sys
 
-import numpy as np
 import pytest
 from support.captured import Captured
 from tokenrecords import gym
 from tokenrecords.gym import reading
-from tokenrecords.gym.lineage import Sequence, Sequences
+from tokenrecords.gym.lineage import ArrayParents
 
 
 def resolve(store, rollout_id, request):
@@ -50,8 +49,29 @@ def test_taking_the_store_from_here_installs(nemo_gym, tmp_path):
     theirs = nemo_gym("lineage").FileLineageStore
     assert issubclass(gym.FileLineageStore, theirs)
     assert gym.FileLineageStore is gym.FileLineageStore
+    assert issubclass(gym.FileLineageStore, ArrayParents)
+    assert nemo_gym("lineage").FileLineageStore is theirs
     assert gym.status().release == "0.7.0"
     assert gym.FileLineageStore(tmp_path).is_process_shared()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_published_name_means_it_where_that_is_asked_for(nemo_gym, tmp_path, late):
+    if late:
+        theirs = nemo_gym("lineage").FileLineageStore
+    installed = gym.install(lineage_store=True)
+    assert ("nemo_gym.token_id_capture.lineage.FileLineageStore" in installed.rebound) is late
+    ours = nemo_gym("lineage").FileLineageStore
+    assert issubclass(ours, ArrayParents)
+    assert gym.FileLineageStore is ours
+    captured = Captured(nemo_gym, tmp_path)
+    captured.branches("r")
+    match = resolve(ours(tmp_path), "r", captured.continued("r", "c")).match
+    assert match.cumulative_token_ids == tuple(captured.sequences["r", "c"])
+    gym.uninstall()
+    back = nemo_gym("lineage").FileLineageStore
+    assert not issubclass(back, ArrayParents)
+    assert not late or back is theirs
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="that package looks for what protocols have since 3.12")
@@ -151,44 +171,11 @@ def test_what_can_not_be_put_together_is_refused(nemo_gym, tmp_path):
     with pytest.raises(ValueError, match=r"^delta record b has the parent 'a': it was not read$"):
         resolve(store, "r", captured.continued("r", "b"))
     node = store._cache["r"][2].by_call_id["b"]
-    with pytest.raises(ValueError, match=r"^call b is at no known place: a finite chain of read records is needed$"):
+    with pytest.raises(ValueError, match=r"^call b is at no known place: a record that was read is needed$"):
         store._materialize("r", node, {}, None)
+    node.parent_call_id = "b"
+    with pytest.raises(ValueError, match=r"^call b has more than 10,000 delta records before it: a root is needed$"):
+        store._materialize("r", node, {"b": 0}, store._cache["r"][2])
     path.write_bytes(path.read_bytes().replace(b"[3]", b"[-3]").replace(b"[4]", b"[18446744073709551615]"))
     with pytest.raises(ValueError, match=r"^a record holds ids that no integer dtype holds together$"):
         resolve(gym.FileLineageStore(tmp_path), "r", captured.continued("r", "b"))
-
-
-def sequence(size):
-    return Sequence(np.arange(size), whole=True)
-
-
-def test_the_longest_unasked_goes_first():
-    held = Sequences(10)
-    held.put("r1", 0, sequence(4))
-    held.put("r2", 0, sequence(3))
-    held.put("r1", 9, sequence(3))
-    assert held.get("r1", 0) is not None
-    held.put("r3", 0, sequence(2))
-    assert [held.get(*key) is not None for key in (("r1", 0), ("r1", 9), ("r2", 0), ("r3", 0))] == [
-        True,
-        True,
-        False,
-        True,
-    ]
-    held.put("r1", 0, sequence(1))
-    assert len(held) == 6
-    held.put("r1", 0, sequence(11))
-    assert len(held) == 0
-    assert held.get("r1", 0) is None
-    assert held.get("none", 0) is None
-
-
-def test_what_is_dropped_is_not_counted():
-    held = Sequences(10)
-    held.put("r1", 0, sequence(4))
-    held.put("r2", 0, sequence(3))
-    held.drop("r1")
-    held.drop("r1")
-    assert len(held) == 3
-    held.clear()
-    assert len(held) == 0

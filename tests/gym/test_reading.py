@@ -3,9 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.captured import Captured
+from support.factories import make_entry
 from tokenrecords import gym
+from tokenrecords.gym import reading
 
 
 @pytest.fixture
@@ -77,3 +80,50 @@ def test_behind_an_interface_only_known_files_are_replaced(nemo_gym, tmp_path, m
     assert store.__name__ not in installed.modules
     assert "nemo_gym.token_id_capture.records" in installed.modules
     assert store.TokenCaptureStore._read_entries_unlocked is own
+
+
+def record(prompt, generation):
+    return make_entry(
+        prompt_token_ids=np.array(prompt),
+        generation_token_ids=np.array(generation),
+        generation_log_probs=np.full(len(generation), -0.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shared"),
+    [
+        ([1000, 2000, 3000, 4000], 3),
+        ([1000, 2000, 3000], 3),
+        ([1000, 2000, 9000, 4000], 0),
+        ([1000, 9000, 3000, 4000], 0),
+        ([1000, 2000], 0),
+        ([1000], 0),
+        ([], 0),
+        ([2**63, 2000, 3000], 0),
+    ],
+)
+def test_ids_that_continue_the_record_before_are_the_same_objects(prompt, shared):
+    entries = [record([1000, 2000], [3000]), record(np.array(prompt, np.uint64), [5000])]
+    first, second = reading.with_lists(entries)
+    assert [first.prompt_token_ids, first.generation_token_ids, first.generation_log_probs] == [
+        [1000, 2000],
+        [3000],
+        [-0.5],
+    ]
+    assert [second.prompt_token_ids, second.generation_token_ids] == [prompt, [5000]]
+    assert type(second.prompt_token_ids) is list
+    before = {id(id_) for id_ in first.prompt_token_ids + first.generation_token_ids}
+    assert sum(id(id_) in before for id_ in second.prompt_token_ids) == shared
+
+
+def test_each_record_is_compared_with_the_one_before_it():
+    entries = [record([1000], [2000]), record([3000], [4000]), record([3000, 4000, 5000], []), record([1000, 2000], [])]
+    _, second, third, fourth = reading.with_lists(entries)
+    assert third.prompt_token_ids[1] is second.generation_token_ids[0]
+    assert fourth.prompt_token_ids == [1000, 2000]
+
+
+def test_ids_that_no_dtype_holds_are_lists_already():
+    entries = [make_entry(prompt_token_ids=[2**64], generation_token_ids=[1], generation_log_probs=[-0.5])] * 2
+    assert [entry.prompt_token_ids for entry in reading.with_lists(entries)] == [[2**64], [2**64]]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from tokenrecords._core import record_line, scan_record
+from tokenrecords._core import copy_float_list, copy_int_list, record_line, scan_record
 from tokenrecords.entry.assigned import loss_mask_of
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.fields import routes_to_json
@@ -20,6 +20,8 @@ from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype,
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
 # Arrays, which pydantic would write item by item or not at all; and what it would ask our own code for: it takes an
@@ -108,6 +110,22 @@ def build_scanned(model: type[Model], scanned: Scanned, options: Options) -> Mod
     if options.dtype is not None:
         _make_arrays(entry.__dict__, options)
     return entry
+
+
+def plain_lists(values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The array fields of a record, if they are lists that JSON has as they are.
+
+    Args:
+        values: The record's fields.
+
+    Returns:
+        New lists by name; None where one of them is not a list of exact ints, or of exact and finite floats.
+    """
+    lists: dict[str, list[Any] | None] = {name: copy_int_list(values.get(name)) for name in ID_FIELDS}
+    log_probs = copy_float_list(values.get(LOG_PROBS))
+    if log_probs is None or not math.isfinite(sum(log_probs)) or None in lists.values():
+        return None
+    return {**lists, LOG_PROBS: log_probs}
 
 
 def dump(entry: BaseModel) -> bytes:

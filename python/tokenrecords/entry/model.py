@@ -146,6 +146,14 @@ class TokenEntry(BaseModel):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def model_dump(self, *, mode: str = "python", **options: Any) -> dict[str, Any]:
+        """As pydantic's; `mode="json"` alone does not have it look at each item of a list."""
+        values = self.__dict__
+        lists = json_line.plain_lists(values) if mode == "json" and not options and type(self) is TokenEntry else None
+        if lists is None:
+            return super().model_dump(mode=mode, **options)
+        return {**values, **super().model_dump(mode=mode, exclude=set(ARRAY_FIELDS)), **lists}
+
     @classmethod
     def from_json(
         cls,

@@ -55,13 +55,14 @@ class _State:
 
     installed: Installed | None = None
     finder: Finder | None = None
+    lineage_store: bool = False
     replaced: list[Replacement] = field(default_factory=list)
 
 
 _STATE = _State()
 
 
-def install(*, strict: bool = True, require: bool = False) -> Installed:
+def install(*, strict: bool = True, require: bool = False, lineage_store: bool = False) -> Installed:
     """Let NeMo Gym in this process run on this package; a second call changes nothing.
 
     Modules that are imported later are replaced as they are imported. In modules of `nemo_gym` that are imported
@@ -71,6 +72,7 @@ def install(*, strict: bool = True, require: bool = False) -> Installed:
     Args:
         strict: False leaves an unknown release alone, with a warning in the log.
         require: End the process where the release is unknown.
+        lineage_store: Let its `FileLineageStore` be the one of this package, too, as the launcher does.
 
     Returns:
         What was replaced; it is logged in one line, too.
@@ -89,6 +91,7 @@ def install(*, strict: bool = True, require: bool = False) -> Installed:
             directory, targets, release = _checked()
         except UnknownReleaseError as error:
             return _refuse(error, strict=strict, require=require)
+        _STATE.lineage_store = lineage_store
         _STATE.finder = Finder(TARGETS, _checks(strict=strict, require=require), _replace)
         sys.meta_path.insert(0, _STATE.finder)
         _STATE.installed = Installed(release, directory, tuple(target.module for target in targets))
@@ -181,7 +184,9 @@ def _replace(module: ModuleType) -> None:
     with _LOCK:
         if _STATE.installed is None:  # it was uninstalled while this module was imported
             return
-        found = replacements(module, TARGETS[module.__name__].replaced)
+        target = TARGETS[module.__name__]
+        unasked = frozenset[str]() if _STATE.lineage_store else target.asked
+        found = replacements(module, {name: target.replaced[name] for name in target.replaced.keys() - unasked})
         _STATE.replaced += found
         rebound = tuple(sorted({*_STATE.installed.rebound, *replace(found)}))
         _STATE.installed = dataclasses.replace(_STATE.installed, rebound=rebound)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
 from tokenrecords.gym import reading, staging
+from tokenrecords.gym.building import prefix_merging
+from tokenrecords.gym.lineage import file_lineage_store
 from tokenrecords.gym.routes import encode_routed_experts
+from tokenrecords.gym.sealed import validate_seal
 from tokenrecords.gym.surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 from tokenrecords._core import compute_digest, encode_token_ids
@@ -28,16 +31,28 @@ class UnknownReleaseError(ImportError):
 
 
 @dataclass(frozen=True)
+class Made:
+    """What takes the place of an object, and is made of it.
+
+    Attributes:
+        of: Makes it.
+    """
+
+    of: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Target:
     """A module whose names are replaced.
 
     Attributes:
         module: Its full name.
         releases: The releases of which it is known, by the SHA-256 of its file.
-        replaced: What takes the place of its names, and of methods of its classes.
+        replaced: What takes the place of its names, of methods of its classes and of values of its tables.
         known: Its declarations, in Python's words; empty where only a known file is good enough, because what is
             replaced stands behind its interface.
         optional: Names that not every known release has.
+        asked: Those of the replaced names that are replaced only where that is asked for.
     """
 
     module: str
@@ -45,6 +60,7 @@ class Target:
     replaced: Mapping[str, Any]
     known: str = ""
     optional: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
     @property
     def needed(self) -> bool:
@@ -230,7 +246,9 @@ LINEAGE = Target(
         "FileLineageStore._fetch_new_entries": reading.fetch_new_entries,
         "FileLineageStore._load_entries": reading.load_entries,
         "FileLineageStore._load_entry": reading.load_entry,
+        "FileLineageStore": Made(file_lineage_store),
     },
+    asked=frozenset(("FileLineageStore",)),
 )
 
 STORE = Target(
@@ -245,4 +263,16 @@ ROUTES = Target(
     replaced={"encode_routed_experts": encode_routed_experts},
 )
 
-TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE, ROUTES)}
+SEALED = Target(
+    module="nemo_gym.token_id_capture.staging.records",
+    releases={"654c3b1b46e880e1e1f53013daeead52d752322e64879552610c45e4c050a306": "0.7.0"},
+    replaced={"StagedCallBaseSnapshot._validate_base_integrity": validate_seal},
+)
+
+BUILDER = Target(
+    module="nemo_gym.token_id_capture.builder",
+    releases={"f6d54c667b00b78c4ad3c603190b48c020b31cc3cf08be14564a16f21123a622": "0.7.0"},
+    replaced={"prefix_merging": Made(prefix_merging), "_BUILDERS.prefix_merging": Made(prefix_merging)},
+)
+
+TARGETS = {target.module: target for target in (RECORDS, DIGEST, LINEAGE, STORE, ROUTES, SEALED, BUILDER)}

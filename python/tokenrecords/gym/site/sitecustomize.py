@@ -33,7 +33,7 @@ def install() -> None:
             raise SystemExit(message) from error
         sys.stderr.write(f"{message}; NeMo Gym runs on its own code\n")
     else:
-        tokenrecords.gym.install(strict=False, require=REQUIRE)
+        tokenrecords.gym.install(strict=False, require=REQUIRE, lineage_store=True)
 
 
 def run_hidden() -> None:
