@@ -134,6 +134,8 @@ def grown(total: int, *ids: int, text: str = "o", **fields: Any) -> dict[str, An
         ([grown(1, 5, m=[1]), grown(2, 5, 6, m=[1, 2]), grown(3, 5, 6, 7, m=[1, 2, 3])], [0, 2]),
         ([grown(1, 5, m=[1]), grown(2, 5, 6, m=[2, 2]), grown(3, 5, 6, 7, m=[1, 2, 3])], [0, 1, 2]),
         ([grown(1, 5, m=[1, 2]), grown(2, 5, 6, m=[1, 2, 3]), grown(3, 5, 6, 7, m=[1, 2, 3, 4])], [0, 1, 2]),
+        ([grown(1, 5, 5, m=[1]), grown(2, 5, 5, 6, m=[1, 2]), grown(3, 5, 5, 6, 7, m=[1, 2, 3])], [0, 1, 2]),
+        ([grown(2, 5, m=[1, 2])] * 3, [0, 1, 2]),
         ([grown(1, 5, x=1), grown(2, 5, 6, x=2), grown(3, 5, 6, 7, x=3)], [0, 2]),
         ([grown(1, 5, x=None), grown(2, 5, 6, x=None), grown(3, 5, 6, 7, x=3)], [0, 1, 2]),
         ([grown(-1, 5), grown(-1, 5), grown(-1, 5)], [0, 1, 2]),
@@ -144,6 +146,11 @@ def grown(total: int, *ids: int, text: str = "o", **fields: Any) -> dict[str, An
 def test_what_grows(chunks, want):
     assert joined(chunks, GROWS) == [chunks[part] if isinstance(part, int) else part for part in want]
     assert len(joined(chunks, {**GROWS, "x": "text", "l": "list"}) or ()) == len(chunks)
+
+
+def test_what_grows_is_not_measured_by_another_list():
+    chunks = [{"x": [5, 6], "m": [7], "n": 1}, *({"m": [5, 6, 1, 4, 8][:n], "n": n - 1} for n in (3, 4, 5))]
+    assert joined(chunks, {**GROWS, "x": "list"}) == chunks
 
 
 @pytest.mark.parametrize(
