@@ -7,7 +7,7 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from tokenrecords.lineage.paths import find_paths
+from tokenrecords.lineage.paths import Terminal, find_paths
 from tokenrecords.tokens.arrays import as_list
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _sound_paths(entries: Sequence[TokenEntry], terminal_call_id: str | None) ->
     # Copies that name no response: several calls of one are retries there, not samples.
     copies = [entry.model_copy(update={"response_id": None}) for entry in entries]
     try:
-        paths = find_paths(copies, terminal_call_id, threads=1)
+        paths = find_paths(copies, Terminal(terminal_call_id), threads=1)
     except ValueError:  # several rollouts
         return None
     return None if paths.links.left_out or any(call.failure for call in paths.links.calls) else paths
