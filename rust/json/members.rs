@@ -1,5 +1,7 @@
 //! A JSON text without some of its members, all else byte for byte.
 
+use std::borrow::Cow;
+
 use super::halt::{Halt, Reading, room};
 use super::skip::{expect, skip_space, skip_string};
 use super::walk::DEEPEST;
@@ -12,13 +14,13 @@ const DATA: &[u8] = b"data:";
 pub struct Members(pub Vec<(Vec<u8>, Option<Members>)>);
 
 impl Members {
-    /// The text without these members; None where it has none of them.
+    /// The text without these members; itself where it has none of them.
     ///
     /// The text should be JSON: of what is none, the result is none either, or it is odd.
     ///
     /// # Errors
     /// Odd where a key is written with escapes, or the text is nested too deep; where there is no memory for it.
-    pub fn cut(&self, text: &[u8]) -> Reading<Option<Vec<u8>>> {
+    pub fn cut<'a>(&self, text: &'a [u8]) -> Reading<Cow<'a, [u8]>> {
         let mut cutting = Cutting { text, cuts: Vec::new() };
         let end = cutting.value(0, Some(self), 0).ok_or(Halt::Odd)?;
         if skip_space(text, end) != text.len() {
@@ -27,11 +29,11 @@ impl Members {
         cutting.rest()
     }
 
-    /// Events of a stream without these members of their data; None where they have none of them.
+    /// Events of a stream without these members of their data; themselves where they have none of them.
     ///
     /// # Errors
     /// As `cut`; odd where the data of an event has several lines.
-    pub fn cut_events(&self, events: &[u8]) -> Reading<Option<Vec<u8>>> {
+    pub fn cut_events<'a>(&self, events: &'a [u8]) -> Reading<Cow<'a, [u8]>> {
         let mut rest: Option<Vec<u8>> = None;
         let mut kept = 0;
         let mut at = 0;
@@ -41,7 +43,7 @@ impl Members {
             let start = DATA.len() + usize::from(line.get(DATA.len()) == Some(&b' '));
             if line.starts_with(DATA)
                 && line.get(start) == Some(&b'{')
-                && let Some(cut) = self.cut(&line[start..])?
+                && let Cow::Owned(cut) = self.cut(&line[start..])?
             {
                 let rest = match &mut rest {
                     Some(rest) => rest,
@@ -53,10 +55,13 @@ impl Members {
             }
             at = end + 1;
         }
-        Ok(rest.map(|mut rest| {
-            rest.extend_from_slice(&events[kept..]);
-            rest
-        }))
+        Ok(match rest {
+            Some(mut rest) => {
+                rest.extend_from_slice(&events[kept..]);
+                rest.into()
+            }
+            None => events.into(),
+        })
     }
 
     fn get(&self, name: &[u8]) -> Option<&(Vec<u8>, Option<Self>)> {
@@ -70,7 +75,7 @@ struct Cutting<'a> {
     cuts: Vec<(usize, usize)>,
 }
 
-impl Cutting<'_> {
+impl<'a> Cutting<'a> {
     /// Goes over the value that begins at `at`, after any white space; gives the place after it.
     fn value(&mut self, at: usize, members: Option<&Members>, depth: usize) -> Option<usize> {
         let at = skip_space(self.text, at);
@@ -139,9 +144,9 @@ impl Cutting<'_> {
         }
     }
 
-    fn rest(self) -> Reading<Option<Vec<u8>>> {
+    fn rest(self) -> Reading<Cow<'a, [u8]>> {
         if self.cuts.is_empty() {
-            return Ok(None);
+            return Ok(self.text.into());
         }
         let mut rest = room(self.text.len())?;
         let mut kept = 0;
@@ -150,7 +155,7 @@ impl Cutting<'_> {
             kept = end;
         }
         rest.extend_from_slice(&self.text[kept..]);
-        Ok(Some(rest))
+        Ok(rest.into())
     }
 }
 
@@ -188,7 +193,13 @@ mod tests {
     }
 
     fn cut(text: &str, members: &Members) -> Option<String> {
-        members.cut(text.as_bytes()).unwrap().map(|rest| String::from_utf8(rest).unwrap())
+        match members.cut(text.as_bytes()).unwrap() {
+            Cow::Owned(rest) => Some(String::from_utf8(rest).unwrap()),
+            Cow::Borrowed(same) => {
+                assert_eq!(same, text.as_bytes());
+                None
+            }
+        }
     }
 
     #[test]
@@ -248,9 +259,9 @@ mod tests {
         let members = names(&["ids"]);
         let events = ": {\"ids\":0}\n\ndata: {\"ids\":[1],\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1,\"ids\":2}\n\ndata: [DONE]\n\n";
         let rest = ": {\"ids\":0}\n\ndata: {\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1}\n\ndata: [DONE]\n\n";
-        assert_eq!(members.cut_events(events.as_bytes()).unwrap().unwrap(), rest.as_bytes());
-        assert_eq!(members.cut_events(rest.as_bytes()), Ok(None));
+        assert_eq!(members.cut_events(events.as_bytes()).unwrap(), rest.as_bytes());
+        assert!(matches!(members.cut_events(rest.as_bytes()), Ok(Cow::Borrowed(same)) if same == rest.as_bytes()));
         assert_eq!(members.cut_events(b"data: {\"ids\":\ndata: 1}\n\n"), Err(Halt::Odd));
-        assert_eq!(members.cut_events(b""), Ok(None));
+        assert!(members.cut_events(b"").unwrap().is_empty());
     }
 }

@@ -1,5 +1,7 @@
 //! Members that are cut out of JSON texts, for Python.
 
+use std::borrow::Cow;
+
 use super::json::unless_odd;
 use crate::json::Members;
 use pyo3::prelude::*;
@@ -17,11 +19,11 @@ impl MemberCutter {
     }
 
     fn cut<'py>(&self, text: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        or_itself(text, unless_odd(self.0.cut(text.as_bytes()))?)
+        Ok(unless_odd(self.0.cut(text.as_bytes()))?.map(|rest| rest_of(text, rest)))
     }
 
     fn cut_events<'py>(&self, events: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        or_itself(events, unless_odd(self.0.cut_events(events.as_bytes()))?)
+        Ok(unless_odd(self.0.cut_events(events.as_bytes()))?.map(|rest| rest_of(events, rest)))
     }
 }
 
@@ -34,7 +36,10 @@ fn of(members: &Bound<'_, PyDict>) -> PyResult<Members> {
     Ok(Members(members.iter().map(member).collect::<PyResult<_>>()?))
 }
 
-/// What is left; the text itself where nothing was cut, None where it is odd.
-fn or_itself<'py>(text: &Bound<'py, PyBytes>, rest: Option<Option<Vec<u8>>>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    Ok(rest.map(|rest| rest.map_or_else(|| text.clone(), |rest| PyBytes::new(text.py(), &rest))))
+/// What is left of a text, which is itself where nothing was cut.
+fn rest_of<'py>(text: &Bound<'py, PyBytes>, rest: Cow<'_, [u8]>) -> Bound<'py, PyBytes> {
+    match rest {
+        Cow::Borrowed(_) => text.clone(),
+        Cow::Owned(rest) => PyBytes::new(text.py(), &rest),
+    }
 }
