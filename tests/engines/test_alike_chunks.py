@@ -136,6 +136,8 @@ def grown(total: int, *ids: int, text: str = "o", **fields: Any) -> dict[str, An
         ([grown(1, 5, m=[1, 2]), grown(2, 5, 6, m=[1, 2, 3]), grown(3, 5, 6, 7, m=[1, 2, 3, 4])], [0, 1, 2]),
         ([grown(1, 5, 5, m=[1]), grown(2, 5, 5, 6, m=[1, 2]), grown(3, 5, 5, 6, 7, m=[1, 2, 3])], [0, 1, 2]),
         ([grown(2, 5, m=[1, 2])] * 3, [0, 1, 2]),
+        ([grown(3, 5), grown(2, 5, 6), grown(3, 5, 6, 7)], [0, 1, 2]),
+        ([grown(1, 5), grown(2, 5, 6), grown(9, 5, 6, 7)], [0, 1, 2]),
         ([grown(1, 5, x=1), grown(2, 5, 6, x=2), grown(3, 5, 6, 7, x=3)], [0, 2]),
         ([grown(1, 5, x=None), grown(2, 5, 6, x=None), grown(3, 5, 6, 7, x=3)], [0, 1, 2]),
         ([grown(-1, 5), grown(-1, 5), grown(-1, 5)], [0, 1, 2]),
@@ -146,6 +148,11 @@ def grown(total: int, *ids: int, text: str = "o", **fields: Any) -> dict[str, An
 def test_what_grows(chunks, want):
     assert joined(chunks, GROWS) == [chunks[part] if isinstance(part, int) else part for part in want]
     assert len(joined(chunks, {**GROWS, "x": "text", "l": "list"}) or ()) == len(chunks)
+
+
+def test_what_grows_beside_a_text_in_pieces():
+    chunks = [grown(n, *[5] * n, x="x") for n in (1, 2, 3)]
+    assert joined(chunks, {**GROWS, "x": "text"}) == chunks
 
 
 def test_what_grows_is_not_measured_by_another_list():
