@@ -1,6 +1,6 @@
 """NeMo Gym's vllm_model server before an engine of ours, on its own code and on this package: CPU, memory, results.
 
-python benches/gym_run [--rounds N] [--workers N]
+python benches/gym_run [--rounds N] [--workers N] [--delta]
 
 Needs nemo-gym 0.7.0 and what its servers need: `nox -s gym_run` installs that.
 """
@@ -57,7 +57,7 @@ def print_row(*cells: str) -> None:
     print("|", " | ".join(cells), "|", flush=True)
 
 
-def file_store(rounds: int, workers: int) -> None:
+def file_store(rounds: int, workers: int, *, delta: bool) -> None:
     """The server that keeps records itself: all ways take their turn in each round."""
     ways: dict[str, tuple[bool, Launcher]] = {
         "own code": (False, ()),
@@ -70,7 +70,7 @@ def file_store(rounds: int, workers: int) -> None:
         roots = {way: stack.enter_context(tempfile.TemporaryDirectory()) for way in ways}
         url = stack.enter_context(engine())
         for way, (configured, launcher) in ways.items():
-            capture: dict[str, Any] = {"dir": roots[way]}
+            capture: dict[str, Any] = {"dir": roots[way], "delta_records": delta}
             if configured:
                 capture |= {"lineage_store": OURS, "lineage_store_kwargs": {"root": roots[way]}}
             servers[way] = stack.enter_context(model_server(url, capture, launcher, workers))
@@ -173,8 +173,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=32, help="of 8 rollouts of 8 turns to 32,768 ids")
     parser.add_argument("--workers", type=int, default=1, help="of the server that keeps records itself")
+    parser.add_argument("--delta", action="store_true", help="that server writes delta records")
     arguments = parser.parse_args()
-    file_store(arguments.rounds, arguments.workers)
+    file_store(arguments.rounds, arguments.workers, delta=arguments.delta)
     staging(max(1, arguments.rounds // 8))
 
 
