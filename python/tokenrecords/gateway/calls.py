@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
@@ -79,6 +80,12 @@ class Call:
             why = one_line(error)
             self.lose(why)
             raise LostCallError(why) from error
+        except asyncio.CancelledError:  # the agent left while the disk was waited for
+            self._recorded(entries)
+            raise
+        self._recorded(entries)
+
+    def _recorded(self, entries: list[TokenEntry]) -> None:
         self._state.metrics.ended("recorded")
         self._state.metrics.ids.inc(sum(len(entry.generation_token_ids) for entry in entries))
 

@@ -61,11 +61,10 @@ async def send(
         tries -= 1
 
 
-async def pass_on(state: State, request: web.Request, route: Route) -> web.StreamResponse:
+async def pass_on(state: State, request: web.Request, route: Route, body: bytes) -> web.StreamResponse:
     """Pass on what is not recorded, as it comes."""
-    body = await request.read() if request.can_read_body else None
     try:
-        answer, _ = await send(state, request, route, body, is_read=False)
+        answer, _ = await send(state, request, route, body or None, is_read=False)
     except BROKEN as problem:
         return error(502, f"no engine answered: {type(problem).__name__}")
     async with answer:
