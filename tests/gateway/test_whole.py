@@ -199,22 +199,6 @@ def test_what_cannot_be_recorded_is_lost_and_said(tmp_path: Path, body: Any, why
     run(tmp_path, says(body), test, on_loss=on_loss)
 
 
-def test_a_full_disk_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    async def test(rig: Rig) -> None:
-        monkeypatch.setattr("tokenrecords.gateway.store.append_lines", full)
-        status, _, answer = await rig.post()
-        assert status == 502
-        assert b"No space left on device" in answer
-        monkeypatch.undo()
-        assert (await rig.post())[0] == 200
-        assert [len(rig.lines(suffix)) for suffix in (".intents", ".lost")] == [2, 1]
-
-    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
-
-
 def test_a_disk_that_loses_what_was_written_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
@@ -420,18 +404,6 @@ def test_messages_are_kept_beside_the_records(tmp_path: Path) -> None:
         assert json.loads(line) == want
 
     run(tmp_path, says(chat(PROMPT, GENERATION)), test, keep_messages=True)
-
-
-def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    async def test(rig: Rig) -> None:
-        monkeypatch.setattr("tokenrecords.gateway.store.append", full)
-        assert (await rig.post())[0] == 503
-        assert rig.seen == []
-
-    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
 
 
 def test_the_engines_own_weights_win_over_what_was_said(tmp_path: Path) -> None:

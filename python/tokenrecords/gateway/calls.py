@@ -68,9 +68,9 @@ class Call:
         is_new = not session.recorded
         try:
             entries = self._entries(payload, partial=partial)
-            session.keep(self.id, entries)
             if self._state.settings.keep_messages:
                 self._keep_messages(payload)
+            session.keep(self.id, entries)
             if self._state.settings.durable == "fsync":
                 await self._state.commits.durable(session.path(SUFFIX), is_new=is_new)
         except EngineError as error:
