@@ -17,6 +17,7 @@ from aiohttp import web
 from support.gateways import ASK, Answer, chat, chunks, engine, says, sse, streams
 from tokenrecords import read_jsonl
 from tokenrecords.gateway import Client
+from yarl import URL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -202,3 +203,19 @@ def test_no_keys_and_no_bodies_are_logged(tmp_path: Path) -> None:
             assert json.dumps(said)[:20].encode() not in err
 
     asyncio.run(body())
+
+
+def test_headers_may_be_long(tmp_path: Path) -> None:
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        return web.json_response(chat([1], [2]), headers={"x-long": "b" * 20_000})
+
+    async def test(_: Any, url: str, __: Any) -> None:
+        reader, writer = await asyncio.open_connection(URL(url).host, URL(url).port)
+        head = (b"Host: x", b"Connection: close", b"Proxy-Authorization: " + b"a" * 20_000, b"Content-Length: 2")
+        writer.write(b"\r\n".join([b"POST /sessions/s/v1/chat/completions HTTP/1.1", *head, b"", b"{}"]))
+        said = await reader.read()
+        writer.close()
+        assert said.startswith(b"HTTP/1.1 200"), said[:300]
+        assert b"x-long: " + b"b" * 20_000 in said
+
+    run(answer, tmp_path, test)

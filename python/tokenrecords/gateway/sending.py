@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # What may go wrong with an engine, or between it and here.
 BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError)
-_UNREACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+_DOWN: Final = (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError)
+_UNREACHED: Final = (*_DOWN, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _FIRST_WAIT: Final = 0.05  # seconds before a request is sent again, doubled each time
 
 
@@ -51,7 +52,7 @@ async def send(
                 allow_redirects=False,
             )
         except _UNREACHED as problem:
-            engine.is_up = not isinstance(problem, aiohttp.ClientConnectorError)
+            engine.is_up = not isinstance(problem, _DOWN)
             if not tries:
                 raise
         else:
