@@ -406,6 +406,21 @@ def test_messages_are_kept_beside_the_records(tmp_path: Path) -> None:
     run(tmp_path, says(chat(PROMPT, GENERATION)), test, keep_messages=True)
 
 
+def test_messages_may_have_half_a_character(tmp_path: Path) -> None:
+    body = json.dumps(chat(PROMPT, GENERATION)).replace("said 0", "\\ud83d").encode()
+
+    async def test(rig: Rig) -> None:
+        with pytest.warns(UserWarning, match="lone surrogates in output_items"):
+            assert (await rig.post(body={**ASK, "user": "\ud83d \u00e9"}))[0] == 200
+        [line] = (tmp_path / "s.messages.jsonl").read_text().splitlines()
+        assert "\u00e9" in line
+        assert json.loads(line)["request"]["user"] == "\ud83d \u00e9"
+        assert json.loads(line)["response"]["choices"][0]["message"]["content"] == "\ud83d"
+        assert rig.lines(".lost") == []
+
+    run(tmp_path, says(body), test, keep_messages=True)
+
+
 def test_the_engines_own_weights_win_over_what_was_said(tmp_path: Path) -> None:
     given = iter([chat(PROMPT, GENERATION), chat(PROMPT, GENERATION, weight_version="e")])
 
