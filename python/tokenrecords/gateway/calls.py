@@ -104,21 +104,22 @@ class Call:
         fields: dict[str, Any] = {**self._kept, "engine": self.engine, "started_at": self._started, "latency": latency}
         if partial:
             fields["finish_reason"] = "abort"
-        entries = entries_from_response(
-            payload,
-            rollout_id=self._session.id,
-            model_call_id=self.id,
-            earlier=self._session.calls,
-            delta=self._state.settings.delta,
-            prompt_token_ids=self._request.prompt,
-            **fields,
-        )
+        problem = ValueError("the response carries no token ids")
+        try:
+            entries = entries_from_response(
+                payload,
+                rollout_id=self._session.id,
+                model_call_id=self.id,
+                earlier=self._session.calls,
+                delta=self._state.settings.delta,
+                prompt_token_ids=self._request.prompt,
+                **fields,
+            )
+        except ValueError as refused:
+            entries, problem = [], refused
         if not entries:
-            whole = json.loads(payload) if isinstance(payload, bytes) else payload
-            error = server_error(whole) if isinstance(whole, dict) else None
-            if error is not None:
-                raise EngineError(error)
-            raise ValueError("the response carries no token ids")
+            error = _error(payload)
+            raise problem if error is None else EngineError(error)
         for choice, entry in enumerate(entries):
             extra = {"choice": choice, "weight_version": self._version}
             for name, value in extra.items():
@@ -131,6 +132,15 @@ class Call:
         kept = {"model_call_id": self.id, "request": self._request.said, "response": answer}
         line = json.dumps(kept, default=_as_list, ensure_ascii=False) + "\n"
         append(self._session.path(MESSAGES), line)
+
+
+def _error(payload: Any) -> str | None:
+    """What an answer without choices says went wrong."""
+    try:
+        whole = json.loads(payload) if isinstance(payload, bytes) else payload
+    except ValueError:
+        return None
+    return server_error(whole) if isinstance(whole, dict) and not whole.get("choices") else None
 
 
 def _as_list(value: Any) -> list[Any]:
