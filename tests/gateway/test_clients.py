@@ -115,7 +115,7 @@ def test_tools_in_a_stream(tmp_path: Path) -> None:
 
 
 def test_what_the_agent_asks_for_beside_the_api(tmp_path: Path) -> None:
-    async def test(rig: Rig, agent: AsyncOpenAI) -> None:
+    async def test(_: Rig, agent: AsyncOpenAI) -> None:
         said = await agent.chat.completions.create(**ASK, extra_body={"return_token_ids": True})
         assert said.model_extra == {"prompt_token_ids": PROMPT}
         assert said.choices[0].model_extra == {"token_ids": GENERATION}
