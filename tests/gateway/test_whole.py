@@ -341,6 +341,8 @@ def test_what_does_not_generate_passes_untouched(tmp_path: Path) -> None:
         assert rig.seen[0].headers["x-custom"] == "1"
         status, _, body = await rig.post("/sessions/s/v1/embeddings", b"\xff not json")
         assert (status, body, rig.seen[1].raw) == (418, b"\x00raw", b"\xff not json")
+        async with rig.client.get(rig.url + "/sessions/s/v1/responses") as answer:
+            assert (answer.status, await answer.read()) == (418, b"\x00raw")
         assert [path.name for path in tmp_path.iterdir()] == [".gateway.lock"]
 
     run(tmp_path, says(b"\x00raw", 418, x_more="2"), test)
