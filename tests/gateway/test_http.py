@@ -244,3 +244,19 @@ def test_a_websocket_is_not_one_here(tmp_path: Path) -> None:
         assert "upgrade" not in rig.seen[0].headers
 
     run(tmp_path, says({}, 426), test)
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/embeddings"])
+def test_headers_of_one_connection_go_no_further(tmp_path: Path, path: str) -> None:
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        headers = {"connection": "x-hop", "x-hop": "1", "keep-alive": "timeout=5", "x-end": "2"}
+        return web.json_response(chat(PROMPT, GENERATION), headers=headers)
+
+    async def test(rig: Rig) -> None:
+        hops = (b"Connection: X-Hop, te", b"x-hop: 1", b"TE: trailers", b"Proxy-Authorization: Basic a", b"x-end: 2")
+        said = (await exchange(rig, post(path), *hops, body=BODY)).lower()
+        assert rig.seen[0].headers.keys() & {"x-hop", "te", "proxy-authorization", "connection"} == set()
+        assert rig.seen[0].headers["x-end"] == "2"
+        assert (b"x-hop" in said, b"keep-alive" in said, b"x-end: 2" in said) == (False, False, True)
+
+    run(tmp_path, answer, test)

@@ -35,7 +35,8 @@ _UNPACKED: Final = frozenset({"gzip", "deflate", "br", "zstd"})
 
 def end_to_end(headers: Mapping[str, str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
     """The headers that a gateway passes on."""
-    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    connection = (value for name, value in headers.items() if name.lower() == "connection")
+    named = {name.strip().lower() for value in connection for name in value.split(",")}
     left_out = {*_HOP, *named, *without}
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out)
 
