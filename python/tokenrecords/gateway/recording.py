@@ -49,7 +49,6 @@ async def _sent(state: State, request: web.Request, route: Route, asked: Request
         status = 504 if isinstance(problem, TimeoutError) else 502
         return error(status, f"no engine answered: {type(problem).__name__}")
     call.engine = engine.root
-    engine.open += 1
     try:
         return await _answered(state, request, answer, asked, call)
     finally:

@@ -34,6 +34,8 @@ async def send(
 ) -> tuple[aiohttp.ClientResponse, Engine]:
     """An engine's answer, as far as its headers, and the engine; of another one where the first can't be reached.
 
+    The engine has one open call more, until the caller takes it from `open`.
+
     Raises:
         aiohttp.ClientError: No engine answered.
     """
@@ -43,6 +45,7 @@ async def send(
     tries = settings.retries
     while True:
         engine = state.pool.choose(route.session)
+        engine.open += 1
         try:
             answer = await state.client.request(
                 request.method,
@@ -51,7 +54,10 @@ async def send(
                 headers=headers,
                 allow_redirects=False,
             )
-        except _UNREACHED as problem:
+        except BaseException as problem:
+            engine.open -= 1
+            if not isinstance(problem, _UNREACHED):
+                raise
             engine.is_up = not isinstance(problem, _DOWN)
             if not tries:
                 raise
@@ -65,15 +71,18 @@ async def send(
 async def pass_on(state: State, request: web.Request, route: Route, body: bytes) -> web.StreamResponse:
     """Pass on what is not recorded, as it comes."""
     try:
-        answer, _ = await send(state, request, route, body or None, is_read=False)
+        answer, engine = await send(state, request, route, body or None, is_read=False)
     except BROKEN as problem:
         return error(502, f"no engine answered: {type(problem).__name__}")
-    async with answer:
-        response = web.StreamResponse(status=answer.status, headers=end_to_end(answer.headers))
-        if "content-length" in answer.headers:
-            response.content_length = int(answer.headers["content-length"])
-        await response.prepare(request)
-        async for part in answer.content.iter_any():
-            await response.write(part)
-        await response.write_eof()
-        return response
+    try:
+        async with answer:
+            response = web.StreamResponse(status=answer.status, headers=end_to_end(answer.headers))
+            if "content-length" in answer.headers:
+                response.content_length = int(answer.headers["content-length"])
+            await response.prepare(request)
+            async for part in answer.content.iter_any():
+                await response.write(part)
+            await response.write_eof()
+            return response
+    finally:
+        engine.open -= 1
