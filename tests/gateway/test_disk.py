@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from support.gateways import ASK, Answer, Rig, chat, chunks, rig, says, sse, streams
 from tokenrecords.files import durable
 from tokenrecords.files.side_files import read_side_files
@@ -118,3 +119,21 @@ def test_a_note_that_broke_off_does_not_spoil_the_next_one(tmp_path: Path) -> No
         assert read_side_files([tmp_path])[str(tmp_path / "s")].lost([call]) == ["whole", "broke"]
 
     run(tmp_path, says(chat(PROMPT, GENERATION)), test)
+
+
+def test_another_process_counts_alike(tmp_path: Path) -> None:
+    given = iter([chat(PROMPT, GENERATION, n=2), {"choices": []}])
+
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        return web.json_response(next(given))
+
+    async def first(rig: Rig) -> None:
+        assert [(await rig.post())[0] for _ in range(2)] == [200, 502]
+        assert await counts(rig) == (1, 1, 0, False)
+
+    async def second(rig: Rig) -> None:
+        assert await counts(rig) == (1, 1, 0, False)
+        assert len(rig.lines(".lost")) == 1
+
+    run(tmp_path, answer, first)
+    run(tmp_path, answer, second)
