@@ -139,6 +139,22 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session(python="3.13", default=False)
+def clients(session: nox.Session) -> None:
+    """Agents of other makers behind the gateway: Anthropic's client, litellm."""
+    session.install(".[test]", "anthropic>=0.50", "litellm>=1.60")
+    session.run("pytest", "-q", "tests/gateway/test_clients.py", "tests/gateway/test_other_clients.py")
+
+
+@nox.session(python="3.13", default=False)
+def kills(session: nox.Session) -> None:
+    """A gateway killed in the midst of calls, 200 times or as often as said: `nox -s kills -- 30`."""
+    session.install(".[test]")
+    count = int(session.posargs[0]) if session.posargs else 200
+    test = ("tests/gateway/test_command.py", "-k", "survives_a_kill")
+    session.run("pytest", "-q", *test, env={"TOKENRECORDS_KILLS": str((count + 1) // 2)})
+
+
+@nox.session(python="3.13", default=False)
 def gym(session: nox.Session) -> None:
     """NeMo Gym's own tests of its capture: none fails with install(), first or last, that passes without."""
     only = install_gym(session)

@@ -226,7 +226,7 @@ def test_calls_are_paused_while_weights_change(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-@pytest.mark.parametrize("said", [[], {}, {"weight_version": None}, {"weight_version": 1.5}])
+@pytest.mark.parametrize("said", [[], {}, {"weight_version": None}, {"weight_version": 1.5}, {"weight_version": True}])
 def test_weights_are_a_text_or_an_integer(tmp_path: Path, said: Any) -> None:
     async def test(rig: Rig) -> None:
         assert (await rig.get("/weight-version", "PUT", said))[0] == 400

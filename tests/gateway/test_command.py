@@ -16,7 +16,12 @@ import pytest
 from aiohttp import web
 from support.gateways import ASK, Answer, chat, chunks, engine, says, sse, streams
 from tokenrecords import read_jsonl
+from tokenrecords.files.side_files import read_side_files
 from tokenrecords.gateway import Client
+from yarl import URL
+
+# How often it is killed while it streams, and while it does not: `nox -s kills` says more.
+KILLS = int(os.environ.get("TOKENRECORDS_KILLS", "1"))
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -99,10 +104,12 @@ def test_calls_that_outlive_the_grace_are_lost(tmp_path: Path) -> None:
     run(answer, tmp_path, test, "--grace", "0.1")
 
 
+@pytest.mark.parametrize("kill", range(KILLS))
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_an_agent_saw_survives_a_kill(tmp_path: Path, streamed: bool) -> None:
+def test_what_an_agent_saw_survives_a_kill(tmp_path: Path, streamed: bool, kill: int) -> None:
+    answers = 40 - 7 * kill % 40  # after which it is killed
     whole = sse(chunks([1, 2], [41, 7]))
-    answer = streams(whole) if streamed else says(chat([1, 2], [41, 7]))
+    answer = streams(*whole.splitlines(keepends=True)) if streamed else says(chat([1, 2], [41, 7]))
 
     async def test(process: Any, at: str, client: aiohttp.ClientSession) -> None:
         seen: dict[str, list[str]] = {}
@@ -115,20 +122,25 @@ def test_what_an_agent_saw_survives_a_kill(tmp_path: Path, streamed: bool) -> No
                     assert got.status == 200
                     if not streamed or body.endswith(b"data: [DONE]\n\n"):
                         seen.setdefault(name, []).append(got.headers["x-tokenrecords-call"])
-                if sum(map(len, seen.values())) == 40:
+                if sum(map(len, seen.values())) == answers:
                     os.kill(process.pid, signal.SIGKILL)
 
         agents = [agent(f"a{k}") for k in range(8)]
         await asyncio.gather(*agents, return_exceptions=True)
         assert await process.wait() == -signal.SIGKILL
-        assert sum(map(len, seen.values())) >= 40
+        assert sum(map(len, seen.values())) >= answers
+        sides = read_side_files([tmp_path])
         for name, calls in seen.items():
             entries = read_jsonl(tmp_path / f"{name}.tokens.jsonl")
             recorded = [entry.model_call_id for entry in entries]
             assert set(calls) <= set(recorded)
             assert len(set(recorded)) == len(recorded)
+            assert {tuple(entry.generation_token_ids) for entry in entries} == {(41, 7)}
+            side = sides[str(tmp_path / name)]
+            assert set(side.begun) == {*recorded, *side.lost(recorded)}
+            assert len(side.lost(recorded)) <= 1  # an agent has one call at a time
 
-    run(answer, tmp_path, test, "--durable", "write")
+    run(answer, tmp_path, test, "--durable", "write" if kill % 2 else "fsync")
 
 
 def test_the_next_gateway_says_what_the_killed_one_lost(tmp_path: Path) -> None:
@@ -202,3 +214,19 @@ def test_no_keys_and_no_bodies_are_logged(tmp_path: Path) -> None:
             assert json.dumps(said)[:20].encode() not in err
 
     asyncio.run(body())
+
+
+def test_headers_may_be_long(tmp_path: Path) -> None:
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        return web.json_response(chat([1], [2]), headers={"x-long": "b" * 20_000})
+
+    async def test(_: Any, url: str, __: Any) -> None:
+        reader, writer = await asyncio.open_connection(URL(url).host, URL(url).port)
+        head = (b"Host: x", b"Connection: close", b"Proxy-Authorization: " + b"a" * 20_000, b"Content-Length: 2")
+        writer.write(b"\r\n".join([b"POST /sessions/s/v1/chat/completions HTTP/1.1", *head, b"", b"{}"]))
+        said = await reader.read()
+        writer.close()
+        assert said.startswith(b"HTTP/1.1 200"), said[:300]
+        assert b"x-long: " + b"b" * 20_000 in said
+
+    run(answer, tmp_path, test)

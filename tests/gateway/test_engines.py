@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 from support.gateways import Rig, chat, engine, rig, says
 from tokenrecords.gateway.engines import Pool
@@ -52,6 +53,64 @@ def test_sessions_are_spread_and_sticky(tmp_path: Path) -> None:
         assert sorted(map(len, seen)) == [0, 3]
 
     run(tmp_path, test)
+
+
+def test_sessions_that_begin_one_by_one_are_spread() -> None:
+    pool = Pool(["a", "b", "c"])
+    assert [pool.choose(f"s{k}").root for k in range(6)] == ["a", "b", "c", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("path", ["/sessions/{}/v1/chat/completions", "/v1/embeddings?{}"])
+def test_an_engine_is_busy_while_it_generates(tmp_path: Path, path: str) -> None:
+    """Also before it has answered anything."""
+    may_end = asyncio.Event()
+
+    async def slow(_: web.Request, __: Any) -> web.Response:
+        await may_end.wait()
+        return web.json_response(chat([1], [2]))
+
+    async def body() -> None:
+        async with (
+            engine(slow) as (one, first),
+            engine(slow) as (two, second),
+            rig(OK, tmp_path, engines=(one, two)) as made,
+        ):
+            calls = []
+            for k in range(4):
+                calls.append(asyncio.ensure_future(made.post(path.format(k))))
+                while len(first) + len(second) <= k:
+                    await asyncio.sleep(0.01)
+            assert (len(first), len(second)) == (2, 2)
+            may_end.set()
+            assert [status for status, _, _ in await asyncio.gather(*calls)] == [200] * 4
+
+    asyncio.run(body())
+
+
+def test_an_engine_is_busy_no_more_when_its_calls_have_ended(tmp_path: Path) -> None:
+    may_end = asyncio.Event()
+
+    async def slow(_: web.Request, __: Any) -> web.Response:
+        await may_end.wait()
+        return web.json_response(chat([1], [2]))
+
+    async def body() -> None:
+        async with (
+            engine(slow) as (one, first),
+            engine(OK) as (two, second),
+            rig(OK, tmp_path, engines=(one, two)) as made,
+        ):
+            held = asyncio.ensure_future(made.post("/sessions/held/v1/chat/completions"))
+            while not first:
+                await asyncio.sleep(0.01)
+            for k in range(3):  # the other one is free each time
+                assert (await made.post(f"/sessions/{k}/v1/chat/completions"))[0] == 200
+                assert (await made.post("/v1/embeddings"))[0] == 200
+            assert (len(first), len(second)) == (1, 6)
+            may_end.set()
+            assert (await held)[0] == 200
+
+    asyncio.run(body())
 
 
 def test_a_call_goes_to_another_engine_where_its_own_cannot_be_reached(tmp_path: Path) -> None:

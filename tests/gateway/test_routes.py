@@ -24,6 +24,13 @@ from tokenrecords.gateway.routes import Route, file_name, route_of
         ("/v1/chat/completions", None, "/v1/chat/completions", "chat"),
         ("/sessions/a", None, "/sessions/a", None),
         ("/sessions//v1/chat/completions", None, "/sessions//v1/chat/completions", None),
+        ("/sessions/a/v1/chat/completions/", "a", "/v1/chat/completions/", "chat"),
+        ("/sessions/a//v1//chat/completions?x", "a", "//v1//chat/completions?x", "chat"),
+        ("/sessions/a/v1/ch%61t%2Fcompletions", "a", "/v1/ch%61t%2Fcompletions", "chat"),
+        ("/sessions/a/v1%2Fcompletions", "a", "/v1%2Fcompletions", "completions"),
+        ("/sessions/a/v1/v1/completions", "a", "/v1/v1/completions", None),
+        ("http://b:1/sessions/a/v1/messages", "a", "/v1/messages", "messages"),
+        ("http://b", None, "/", None),
     ],
 )
 def test_the_path_says_session_and_endpoint(path: str, session: str | None, rest: str, endpoint: str | None) -> None:
@@ -76,9 +83,12 @@ def test_a_path_that_is_not_utf8_is_refused() -> None:
 
 def test_a_session_names_its_files() -> None:
     assert file_name("math-7", hashed=False) == "math-7"
-    for bad in ("a/b", "..", "", "a" * 300, "é"):
+    for bad in ("a/b", "..", "", "é"):
         with pytest.raises(ValueError, match="rollout_id"):
             file_name(bad, hashed=False)
+    assert file_name("a" * 200, hashed=False) == "a" * 200
+    with pytest.raises(ValueError, match="a session id has 201 characters: 200 at most are needed"):
+        file_name("a" * 201, hashed=False)
     assert file_name("a/b", hashed=True) == "c14cddc033f64b9dea80ea675cf280a0"
     for bad in ("", "a" * 1025):
         with pytest.raises(ValueError, match="characters: 1 to 1,024 are needed"):

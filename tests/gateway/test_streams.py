@@ -78,20 +78,21 @@ def test_bytes_stay_as_they_are_where_nothing_is_hidden(tmp_path: Path) -> None:
     run(tmp_path, streams(whole), test)
 
 
-def test_data_of_several_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_data_of_several_lines(tmp_path: Path, end: str) -> None:
     parts = chunks(PROMPT, GENERATION)
-    events = [json.dumps(part, indent=1).replace("\n", "\ndata: ") for part in parts]
-    whole = "".join(f"data: {event}\n\n" for event in events) + "data: [DONE]\n\n"
+    lines = [line for part in parts for line in [*json.dumps(part, indent=1).split("\n"), None]]
+    whole = "".join(end if line is None else f"data: {line}{end}" for line in lines) + f"data: [DONE]{end}{end}"
 
     async def test(rig: Rig) -> None:
         _, _, body = await rig.post(body=ASKED)
-        events = body.decode().split("\n\n")
-        texts = ["\n".join(line.removeprefix("data: ") for line in event.split("\n")) for event in events]
+        events = body.decode().split(end * 2)
+        texts = ["\n".join(line.removeprefix("data: ") for line in event.split(end)) for event in events]
         assert [json.loads(text) for text in texts[:-2]] == bare(parts)
         assert texts[-2:] == ["[DONE]", ""]
         check_record(rig)
 
-    run(tmp_path, streams(whole.encode()), test)
+    run(tmp_path, streams(*whole.encode().splitlines(keepends=True)), test)
 
 
 def test_events_pass_at_once_but_the_last_one_after_the_record(tmp_path: Path) -> None:

@@ -199,22 +199,6 @@ def test_what_cannot_be_recorded_is_lost_and_said(tmp_path: Path, body: Any, why
     run(tmp_path, says(body), test, on_loss=on_loss)
 
 
-def test_a_full_disk_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    async def test(rig: Rig) -> None:
-        monkeypatch.setattr("tokenrecords.gateway.store.append_lines", full)
-        status, _, answer = await rig.post()
-        assert status == 502
-        assert b"No space left on device" in answer
-        monkeypatch.undo()
-        assert (await rig.post())[0] == 200
-        assert [len(rig.lines(suffix)) for suffix in (".intents", ".lost")] == [2, 1]
-
-    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
-
-
 def test_a_disk_that_loses_what_was_written_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
@@ -357,6 +341,8 @@ def test_what_does_not_generate_passes_untouched(tmp_path: Path) -> None:
         assert rig.seen[0].headers["x-custom"] == "1"
         status, _, body = await rig.post("/sessions/s/v1/embeddings", b"\xff not json")
         assert (status, body, rig.seen[1].raw) == (418, b"\x00raw", b"\xff not json")
+        async with rig.client.get(rig.url + "/sessions/s/v1/responses") as answer:
+            assert (answer.status, await answer.read()) == (418, b"\x00raw")
         assert [path.name for path in tmp_path.iterdir()] == [".gateway.lock"]
 
     run(tmp_path, says(b"\x00raw", 418, x_more="2"), test)
@@ -422,16 +408,19 @@ def test_messages_are_kept_beside_the_records(tmp_path: Path) -> None:
     run(tmp_path, says(chat(PROMPT, GENERATION)), test, keep_messages=True)
 
 
-def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
+def test_messages_may_have_half_a_character(tmp_path: Path) -> None:
+    body = json.dumps(chat(PROMPT, GENERATION)).replace("said 0", "\\ud83d").encode()
 
     async def test(rig: Rig) -> None:
-        monkeypatch.setattr("tokenrecords.gateway.store.append", full)
-        assert (await rig.post())[0] == 503
-        assert rig.seen == []
+        with pytest.warns(UserWarning, match="lone surrogates in output_items"):
+            assert (await rig.post(body={**ASK, "user": "\ud83d \u00e9"}))[0] == 200
+        [line] = (tmp_path / "s.messages.jsonl").read_text().splitlines()
+        assert "\u00e9" in line
+        assert json.loads(line)["request"]["user"] == "\ud83d \u00e9"
+        assert json.loads(line)["response"]["choices"][0]["message"]["content"] == "\ud83d"
+        assert rig.lines(".lost") == []
 
-    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
+    run(tmp_path, says(body), test, keep_messages=True)
 
 
 def test_the_engines_own_weights_win_over_what_was_said(tmp_path: Path) -> None:

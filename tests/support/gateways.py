@@ -84,7 +84,7 @@ async def engine(answer: Answer) -> AsyncIterator[tuple[str, list[Seen]]]:
         return await answer(request, body)
 
     app = web.Application(client_max_size=1 << 30)
-    app.router.add_route("*", "/{path:.*}", handle)
+    app.router.add_route("*", r"/{path:(?s:.*)}", handle)
     async with TestServer(app, handler_cancellation=True) as server:
         yield str(server.make_url("")).rstrip("/"), seen
 

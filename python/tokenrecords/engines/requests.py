@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 Shown: TypeAlias = "dict[str, Shown | None]"
 
 
+_TRUE: Final = frozenset({"1", "t", "true", "y", "yes", "on"})
+
+
+def is_true(said: Any) -> bool:
+    """True for what engines read as True: their requests are pydantic models, which take 1 and "true" for it.
+
+    >>> is_true(True), is_true(1), is_true("Yes"), is_true("false"), is_true(None)
+    (True, True, True, False, False)
+    """
+    return bool(said == 1) or (isinstance(said, str) and said.lower() in _TRUE)
+
+
 class Ask(NamedTuple):
     """A member of a request that an engine needs.
 
@@ -34,8 +46,8 @@ class Ask(NamedTuple):
         if isinstance(self.value, list):
             return isinstance(said, list) and all(name in said for name in self.value)
         if isinstance(self.value, bool):
-            return said is True
-        return type(said) is int and said >= self.value
+            return is_true(said)
+        return isinstance(said, int) and said is not False and said >= self.value
 
     def of(self, said: Any) -> Any:
         """The value that asks for it, and for what the request says."""

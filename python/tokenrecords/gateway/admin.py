@@ -148,10 +148,11 @@ async def _close(state: State, request: web.Request) -> web.Response:
 
 async def _weights(state: State, request: web.Request) -> web.Response:
     said = await request.json()
-    if not isinstance(said, dict) or not isinstance(said.get("weight_version"), str | int):
+    version = said.get("weight_version") if isinstance(said, dict) else None
+    if not isinstance(version, str | int) or isinstance(version, bool):
         return error(400, 'the body is not {"weight_version": a text or an integer}')
-    state.weight_version = said["weight_version"]
-    return web.json_response({"weight_version": state.weight_version})
+    state.weight_version = version
+    return web.json_response({"weight_version": version})
 
 
 async def _pause(state: State, _: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
@@ -67,9 +68,9 @@ class Call:
         is_new = not session.recorded
         try:
             entries = self._entries(payload, partial=partial)
-            session.keep(self.id, entries)
             if self._state.settings.keep_messages:
                 self._keep_messages(payload)
+            session.keep(self.id, entries)
             if self._state.settings.durable == "fsync":
                 await self._state.commits.durable(session.path(SUFFIX), is_new=is_new)
         except EngineError as error:
@@ -79,6 +80,12 @@ class Call:
             why = one_line(error)
             self.lose(why)
             raise LostCallError(why) from error
+        except asyncio.CancelledError:  # the agent left while the disk was waited for
+            self._recorded(entries)
+            raise
+        self._recorded(entries)
+
+    def _recorded(self, entries: list[TokenEntry]) -> None:
         self._state.metrics.ended("recorded")
         self._state.metrics.ids.inc(sum(len(entry.generation_token_ids) for entry in entries))
 
@@ -97,21 +104,22 @@ class Call:
         fields: dict[str, Any] = {**self._kept, "engine": self.engine, "started_at": self._started, "latency": latency}
         if partial:
             fields["finish_reason"] = "abort"
-        entries = entries_from_response(
-            payload,
-            rollout_id=self._session.id,
-            model_call_id=self.id,
-            earlier=self._session.calls,
-            delta=self._state.settings.delta,
-            prompt_token_ids=self._request.prompt,
-            **fields,
-        )
+        problem = ValueError("the response carries no token ids")
+        try:
+            entries = entries_from_response(
+                payload,
+                rollout_id=self._session.id,
+                model_call_id=self.id,
+                earlier=self._session.calls,
+                delta=self._state.settings.delta,
+                prompt_token_ids=self._request.prompt,
+                **fields,
+            )
+        except ValueError as refused:
+            entries, problem = [], refused
         if not entries:
-            whole = json.loads(payload) if isinstance(payload, bytes) else payload
-            error = server_error(whole) if isinstance(whole, dict) else None
-            if error is not None:
-                raise EngineError(error)
-            raise ValueError("the response carries no token ids")
+            error = _error(payload)
+            raise problem if error is None else EngineError(error)
         for choice, entry in enumerate(entries):
             extra = {"choice": choice, "weight_version": self._version}
             for name, value in extra.items():
@@ -124,6 +132,15 @@ class Call:
         kept = {"model_call_id": self.id, "request": self._request.said, "response": answer}
         line = json.dumps(kept, default=_as_list, ensure_ascii=False) + "\n"
         append(self._session.path(MESSAGES), line)
+
+
+def _error(payload: Any) -> str | None:
+    """What an answer without choices says went wrong."""
+    try:
+        whole = json.loads(payload) if isinstance(payload, bytes) else payload
+    except ValueError:
+        return None
+    return server_error(whole) if isinstance(whole, dict) and not whole.get("choices") else None
 
 
 def _as_list(value: Any) -> list[Any]:

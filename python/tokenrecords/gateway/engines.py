@@ -23,11 +23,13 @@ class Engine:
         root: Its URL, without `/v1`.
         is_up: False where it could not be reached when it was last tried.
         open: The calls that it has.
+        sessions: How many sessions were given to it.
     """
 
     root: str
     is_up: bool = True
     open: int = 0
+    sessions: int = 0
 
 
 class Pool:
@@ -38,12 +40,13 @@ class Pool:
         self._of: OrderedDict[str, Engine] = OrderedDict()
 
     def choose(self, session: str | None) -> Engine:
-        """The engine of a session; a new one gets the one with the fewest calls."""
+        """The engine of a session; a new one gets the one with the fewest calls, of these that with fewest sessions."""
         known = self._of.get(session) if session is not None else None
         if known is not None and known.is_up:
             return known
-        engine = min(self.engines, key=lambda engine: (not engine.is_up, engine.open))
+        engine = min(self.engines, key=lambda engine: (not engine.is_up, engine.open, engine.sessions))
         if session is not None:
+            engine.sessions += 1
             self._of[session] = engine
             self._of.move_to_end(session)
             if len(self._of) > _STICKY:

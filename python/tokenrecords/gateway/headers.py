@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from typing import TYPE_CHECKING, Final
 
@@ -29,11 +28,15 @@ _HOP: Final = frozenset(
     }
 )
 _OWN: Final = frozenset({"authorization", "x-api-key"})
+_EITHER: Final = zlib.MAX_WBITS | 32  # gzip's header or zlib's
+# Bodies of requests that aiohttp has decompressed when they are read.
+_UNPACKED: Final = frozenset({"gzip", "deflate", "br", "zstd"})
 
 
 def end_to_end(headers: Mapping[str, str], *, without: Iterable[str] = ()) -> CIMultiDict[str]:
     """The headers that a gateway passes on."""
-    named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    connection = (value for name, value in headers.items() if name.lower() == "connection")
+    named = {name.strip().lower() for value in connection for name in value.split(",")}
     left_out = {*_HOP, *named, *without}
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in left_out)
 
@@ -48,6 +51,8 @@ def to_engine(headers: Mapping[str, str], *, engine_key: str | None, keep_key: b
         is_read: True where the answer is read here: it must not come compressed.
     """
     without = set() if keep_key and engine_key is None else set(_OWN)
+    if headers.get("content-encoding", "").lower() in _UNPACKED:
+        without.add("content-encoding")
     if is_read:
         without.add("accept-encoding")
     kept = end_to_end(headers, without=without)
@@ -58,19 +63,37 @@ def to_engine(headers: Mapping[str, str], *, engine_key: str | None, keep_key: b
     return kept
 
 
-def decoded(body: bytes, encoding: str) -> bytes:
-    """The body of an answer that an engine compressed although nobody asked for it.
+class Decoder:
+    """Decompresses an answer that an engine compressed although nobody asked for it.
 
     Raises:
-        ValueError: It can't be decompressed.
+        ValueError: It is compressed in another way than as gzip or deflate.
     """
-    if encoding in ("", "identity"):
-        return body
-    try:
-        if encoding == "gzip":
-            return gzip.decompress(body)
-        if encoding == "deflate":
-            return zlib.decompress(body)
-    except (OSError, zlib.error, EOFError) as problem:
-        raise ValueError(f"the answer is no {encoding}: {problem}") from None
-    raise ValueError(f"the answer is compressed by {encoding}, which was not asked for")
+
+    def __init__(self, encoding: str) -> None:
+        if encoding not in ("", "identity", "gzip", "deflate"):
+            raise ValueError(f"the answer is compressed by {encoding}, which was not asked for")
+        self._encoding = encoding
+        self._inflate = zlib.decompressobj(_EITHER) if encoding in ("gzip", "deflate") else None
+
+    def feed(self, part: bytes) -> bytes:
+        """What the next bytes say.
+
+        Raises:
+            ValueError: They are not compressed so.
+        """
+        if self._inflate is None:
+            return part
+        try:
+            return self._inflate.decompress(part)
+        except zlib.error as problem:
+            raise ValueError(f"the answer is not {self._encoding}: {problem}") from None
+
+    def end(self) -> None:
+        """Take note that no more bytes come.
+
+        Raises:
+            ValueError: More are needed.
+        """
+        if self._inflate is not None and not self._inflate.eof:
+            raise ValueError(f"the answer is not {self._encoding}: it breaks off")

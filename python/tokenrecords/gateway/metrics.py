@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -42,12 +47,17 @@ class Metrics:
         if not self.open:
             self.idle.set()
         self._open.dec()
-        self.count(end)
-
-    def count(self, end: str) -> None:
-        """Count a call that was not begun here."""
         self.counts[end] += 1
         self._ended[end].inc()
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """A generating call that passes unrecorded: open as the others are."""
+        self.begun()
+        try:
+            yield
+        finally:
+            self.ended("passed")
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

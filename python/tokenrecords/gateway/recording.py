@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from tokenrecords.gateway.calls import EngineError, LostCallError
-from tokenrecords.gateway.headers import decoded, end_to_end
+from tokenrecords.gateway.headers import Decoder, end_to_end
 from tokenrecords.gateway.sending import BROKEN, error, send
 from tokenrecords.gateway.streams import Exchange, relay_stream
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # How the agent is told its call's `model_call_id`.
 _CALL_HEADER: Final = "x-tokenrecords-call"
+_NO_CONTENT: Final = 204
 
 
 async def record(state: State, request: web.Request, route: Route, asked: Request, call: Call) -> web.StreamResponse:
@@ -48,7 +49,6 @@ async def _sent(state: State, request: web.Request, route: Route, asked: Request
         status = 504 if isinstance(problem, TimeoutError) else 502
         return error(status, f"no engine answered: {type(problem).__name__}")
     call.engine = engine.root
-    engine.open += 1
     try:
         return await _answered(state, request, answer, asked, call)
     finally:
@@ -59,24 +59,29 @@ async def _answered(
     state: State, request: web.Request, answer: aiohttp.ClientResponse, asked: Request, call: Call
 ) -> web.StreamResponse:
     async with answer:
-        if answer.status >= 400:
-            body = await answer.read()
+        headers = _headers(answer, call)
+        has_generated = 200 <= answer.status < 300 and answer.status != _NO_CONTENT
+        if not has_generated:
             call.take_back(f"the engine answered {answer.status}")
-            return web.Response(body=body, status=answer.status, headers=_headers(answer, call))
-        if answer.content_type == "text/event-stream":
-            return await relay_stream(state, Exchange(request, answer, asked, call, _headers(answer, call)))
-        return await _whole(state, answer, asked, call)
+        elif answer.content_type == "text/event-stream":
+            return await relay_stream(state, Exchange(request, answer, asked, call, headers))
+        try:
+            sent = await answer.read()
+        except BROKEN as problem:
+            if has_generated:
+                call.lose(f"the answer was cut off: {type(problem).__name__}")
+            return error(502, "the engine's answer was cut off")
+        if has_generated:
+            return await _whole(state, answer, sent, asked, call)
+        return web.Response(body=sent, status=answer.status, headers=headers)
 
 
-async def _whole(state: State, answer: aiohttp.ClientResponse, asked: Request, call: Call) -> web.Response:
+async def _whole(state: State, answer: aiohttp.ClientResponse, sent: bytes, asked: Request, call: Call) -> web.Response:
     headers = _headers(answer, call)
     try:
-        sent = await answer.read()
-    except BROKEN as problem:
-        call.lose(f"the answer was cut off: {type(problem).__name__}")
-        return error(502, "the engine's answer was cut off")
-    try:
-        body = decoded(sent, answer.headers.get("content-encoding", ""))
+        decoder = Decoder(answer.headers.get("content-encoding", ""))
+        body = decoder.feed(sent)
+        decoder.end()
     except ValueError as problem:
         call.lose(str(problem))
         if state.settings.on_loss == "fail":

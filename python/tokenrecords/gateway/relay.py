@@ -25,20 +25,21 @@ async def relay(state: State, request: web.Request) -> web.StreamResponse:
         return error(400, "the session id is not UTF-8")
     if not state.may_call(route.key):
         return error(401, "the API key is not the gateway's")
+    try:
+        body = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        return error(413, f"the body is longer than {state.settings.max_body:,} bytes")
     if route.endpoint is None or request.method != "POST":
-        return await pass_on(state, request, route)
+        return await pass_on(state, request, route, body)
     refused = _refusal(state, route)
     if refused is not None:
         return refused
     if route.session is None:
-        state.metrics.count("passed")
-        return await pass_on(state, request, route)
-    try:
-        session = state.store.session(route.session)
-        asked = await _read(state, request, route.endpoint, route)
-        call = Call(session, asked, route.kept, state)
-    except web.HTTPRequestEntityTooLarge:
-        return error(413, f"the body is longer than {state.settings.max_body:,} bytes")
+        with state.metrics.passing():
+            return await pass_on(state, request, route, body)
+    try:  # without a wait from the refusal to the note: what is asked of the gateway meanwhile finds neither or both
+        asked = _read(state, body, route.endpoint, route)
+        call = Call(state.store.session(route.session), asked, route.kept, state)
     except ValueError as problem:
         return error(400, f"the call can't be recorded: {problem}")
     except OSError as problem:
@@ -56,7 +57,6 @@ def _refusal(state: State, route: Route) -> web.Response | None:
     return None
 
 
-async def _read(state: State, request: web.Request, endpoint: str, route: Route) -> Request:
+def _read(state: State, body: bytes, endpoint: str, route: Route) -> Request:
     settings = state.settings
-    body = await request.read()
     return read_request(body, endpoint, route.path, engine=settings.engine, enforced=settings.enforced)

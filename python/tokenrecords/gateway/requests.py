@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,11 +11,12 @@ from pydantic_core import from_json, to_json
 
 from tokenrecords._core import MemberCutter
 from tokenrecords.capture.rows import prompts_of
-from tokenrecords.engines.requests import ASKS, Ask, asking, merged
+from tokenrecords.engines.requests import ASKS, Ask, asking, is_true, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_BLANK_LINE: Final = re.compile(rb"(\r?\n\r?\n)")
 # Endpoints whose path alone says that they stream.
 _STREAMING: Final = "/generate_stream"
 
@@ -54,14 +56,18 @@ class Hidden:
         rest = self._cutter.cut_events(events)
         if rest is not None:
             return rest
-        kept = []
-        for event in events.split(b"\n\n"):
-            lines = [line.rstrip(b"\r") for line in event.split(b"\n")]
-            data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
-            others = [line for line in lines if not line.startswith(b"data:")]
-            cut = self._again(data).split(b"\n") if data.startswith(b"{") else data.split(b"\n") if data else []
-            kept.append(b"\n".join([*others, *(b"data: " + line for line in cut)]))
-        return b"\n\n".join(kept)
+        return b"".join(map(self._cut_event, _BLANK_LINE.split(events)))
+
+    def _cut_event(self, event: bytes) -> bytes:
+        """An event, or the blank line between two, without them."""
+        rest = self._cutter.cut_events(event)
+        if rest is not None:
+            return rest
+        lines = event.splitlines()
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+        others = [line for line in lines if not line.startswith(b"data:")]
+        end = b"\r\n" if b"\r\n" in event else b"\n"
+        return end.join([*others, *(b"data: " + line for line in self._again(data).split(b"\n"))])
 
     def _again(self, body: bytes) -> bytes:
         """The body written again, where it is unusual."""
@@ -70,7 +76,7 @@ class Hidden:
         except ValueError:
             return body
         return json.dumps(_without(value, self._names), ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "surrogatepass"
+            "utf-8", "backslashreplace"
         )
 
 
@@ -80,14 +86,15 @@ def read_request(body: bytes, endpoint: str, path: str, *, engine: str, enforced
     Raises:
         ValueError: The body is not a JSON object.
     """
-    said = from_json(body)
+    said = _parsed(body)
     if not isinstance(said, dict):
         raise ValueError(f"the body is {type(said).__name__}: an object is needed")
-    streamed = said.get("stream") is True or path.startswith(_STREAMING)
-    changed, added = asking(ASKS[engine].get(endpoint, ()), {**said, **enforced}, streamed=streamed)
+    meant = {**said, **enforced}
+    streamed = is_true(meant.get("stream")) or path.startswith(_STREAMING)
+    changed, added = asking(ASKS[engine].get(endpoint, ()), meant, streamed=streamed)
     changed = {**enforced, **changed}
     return Request(
-        _with(body, changed),
+        _with(body, said, changed),
         streamed,
         prompts_of({"request": said}),
         _hidden(engine, endpoint, tuple(ask.path for ask in added)) if added else None,
@@ -100,13 +107,24 @@ def _hidden(engine: str, endpoint: str, paths: tuple[tuple[str, ...], ...]) -> H
     return Hidden(ask for ask in ASKS[engine][endpoint] if ask.path in paths)
 
 
-def _with(body: bytes, changed: Mapping[str, Any]) -> bytes:
+def _parsed(body: bytes) -> Any:
+    """A body, also with what engines take and pydantic does not: lone surrogates."""
+    try:
+        return from_json(body)
+    except ValueError as problem:
+        try:
+            return json.loads(body)
+        except RecursionError:
+            raise problem from None
+
+
+def _with(body: bytes, said: Mapping[str, Any], changed: Mapping[str, Any]) -> bytes:
     """The body with these members, in place of others of their names."""
     if not changed:
         return body
     rest = MemberCutter(dict.fromkeys(changed)).cut(body)
     if rest is None:
-        return to_json({**from_json(body), **changed})
+        return json.dumps({**said, **changed}).encode()
     head = rest.rstrip()[:-1].rstrip()
     members = to_json(dict(changed))[1:]
     return head + (b"" if head.endswith(b"{") else b",") + members

@@ -14,7 +14,8 @@ from tokenrecords.engines.requests import ENDPOINTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_REST: Final = r"(?P<rest>/(?:v1|inference|generate|generate_stream|completion)(?:[/?].*)?)"
+_REST: Final = r"(?P<rest>/+(?:v1|inference|generate|generate_stream|completion)(?:[/?%].*)?)"
+_SLASHES: Final = re.compile("/+")
 _PREFIXES: Final = (
     re.compile(r"/sessions/(?P<session>[^/?]+)" + _REST),
     re.compile(r"/rollout/(?P<rollout>[^/?]+)/attempt/(?P<attempt>[^/?]+)" + _REST),
@@ -37,6 +38,7 @@ _KEPT: Final = {
 # An API key that names a session, behind the gateway's own key if there is one.
 _KEY: Final = re.compile(r"(?:(?P<key>.*):)?session:(?P<session>.+)")
 _MAX_KEPT: Final = 1_024
+_MAX_ID: Final = 200  # characters of an id that names files: their suffixes need the others of 255
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ def route_of(path: str, headers: Mapping[str, str]) -> Route:
     >>> route.session, route.path, route.endpoint
     ('math-7', '/v1/chat/completions', 'chat')
     """
+    if not path.startswith("/"):  # a whole URL, as a proxy gets it
+        path = "/" + path.partition("://")[2].partition("/")[2]
     key = _api_key(headers)
     named = _KEY.fullmatch(key) if key else None
     session, rest = _of_path(path)
@@ -75,8 +79,7 @@ def route_of(path: str, headers: Mapping[str, str]) -> Route:
     if session is None and named:
         session = named["session"]
     kept = {name: headers[header][:_MAX_KEPT] for header, name in reversed(_KEPT.items()) if headers.get(header)}
-    endpoint = ENDPOINTS.get(rest.partition("?")[0])
-    return Route(session, rest, endpoint, named["key"] if named else key, named is not None, kept)
+    return Route(session, rest, _endpoint(rest), named["key"] if named else key, named is not None, kept)
 
 
 def _of_path(path: str) -> tuple[str | None, str]:
@@ -87,6 +90,11 @@ def _of_path(path: str) -> tuple[str | None, str]:
             session = parts.get("session") or f"{parts['rollout']}.attempt-{parts['attempt']}"
             return session, found["rest"]
     return None, path
+
+
+def _endpoint(path: str) -> str | None:
+    """What generates there; engines take a path with a slash too many, or with its letters in percent."""
+    return ENDPOINTS.get(_SLASHES.sub("/", unquote(path.partition("?")[0])).rstrip("/"))
 
 
 def _api_key(headers: Mapping[str, str]) -> str | None:
@@ -101,6 +109,8 @@ def file_name(session: str, *, hashed: bool) -> str:
         ValueError: The id can't name a file, and is not hashed; or it is empty or too long.
     """
     if not hashed:
+        if len(session) > _MAX_ID:
+            raise ValueError(f"a session id has {len(session)} characters: {_MAX_ID} at most are needed to name files")
         return check_rollout_id(session)
     if not session or len(session) > _MAX_KEPT:
         raise ValueError(f"a session id has {len(session)} characters: 1 to {_MAX_KEPT:,} are needed")

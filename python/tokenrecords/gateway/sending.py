@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # What may go wrong with an engine, or between it and here.
 BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError)
-_UNREACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+_DOWN: Final = (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError)
+_UNREACHED: Final = (*_DOWN, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _FIRST_WAIT: Final = 0.05  # seconds before a request is sent again, doubled each time
 
 
@@ -33,6 +34,8 @@ async def send(
 ) -> tuple[aiohttp.ClientResponse, Engine]:
     """An engine's answer, as far as its headers, and the engine; of another one where the first can't be reached.
 
+    The engine has one open call more, until the caller takes it from `open`.
+
     Raises:
         aiohttp.ClientError: No engine answered.
     """
@@ -42,6 +45,7 @@ async def send(
     tries = settings.retries
     while True:
         engine = state.pool.choose(route.session)
+        engine.open += 1
         try:
             answer = await state.client.request(
                 request.method,
@@ -50,8 +54,11 @@ async def send(
                 headers=headers,
                 allow_redirects=False,
             )
-        except _UNREACHED as problem:
-            engine.is_up = not isinstance(problem, aiohttp.ClientConnectorError)
+        except BaseException as problem:
+            engine.open -= 1
+            if not isinstance(problem, _UNREACHED):
+                raise
+            engine.is_up = not isinstance(problem, _DOWN)
             if not tries:
                 raise
         else:
@@ -61,19 +68,21 @@ async def send(
         tries -= 1
 
 
-async def pass_on(state: State, request: web.Request, route: Route) -> web.StreamResponse:
+async def pass_on(state: State, request: web.Request, route: Route, body: bytes) -> web.StreamResponse:
     """Pass on what is not recorded, as it comes."""
-    body = await request.read() if request.can_read_body else None
     try:
-        answer, _ = await send(state, request, route, body, is_read=False)
+        answer, engine = await send(state, request, route, body or None, is_read=False)
     except BROKEN as problem:
         return error(502, f"no engine answered: {type(problem).__name__}")
-    async with answer:
-        response = web.StreamResponse(status=answer.status, headers=end_to_end(answer.headers))
-        if "content-length" in answer.headers:
-            response.content_length = int(answer.headers["content-length"])
-        await response.prepare(request)
-        async for part in answer.content.iter_any():
-            await response.write(part)
-        await response.write_eof()
-        return response
+    try:
+        async with answer:
+            response = web.StreamResponse(status=answer.status, headers=end_to_end(answer.headers))
+            if "content-length" in answer.headers:
+                response.content_length = int(answer.headers["content-length"])
+            await response.prepare(request)
+            async for part in answer.content.iter_any():
+                await response.write(part)
+            await response.write_eof()
+            return response
+    finally:
+        engine.open -= 1

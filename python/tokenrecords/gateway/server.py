@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from aiohttp import web
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tokenrecords.gateway.settings import Settings
 
 STATE: web.AppKey[State] = web.AppKey("state", State)
+# What aiohttp would say where the agent says nothing: an answer would come in a form that it can't read.
+_AUTOMATIC: Final = ("accept", "accept-encoding", "content-type", "user-agent")
+_MAX_HEADER: Final = 1 << 16
 
 
 def create_app(settings: Settings) -> web.Application:
@@ -36,7 +39,14 @@ def create_app(settings: Settings) -> web.Application:
     async def running(app: web.Application) -> AsyncIterator[None]:
         timeout = aiohttp.ClientTimeout(total=settings.timeout, connect=None, sock_connect=10)
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as client:
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            auto_decompress=False,
+            skip_auto_headers=_AUTOMATIC,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+        ) as client:
             state = State(settings, store, Pool(settings.roots()), client)
             app[STATE] = state
             state.background.append(asyncio.create_task(state.pool.watch(client, settings.health_interval)))
@@ -52,7 +62,7 @@ def create_app(settings: Settings) -> web.Application:
 
     app.cleanup_ctx.append(running)
     add_routes(app, lambda: app[STATE])
-    app.router.add_route("*", "/{path:.*}", handle)
+    app.router.add_route("*", r"/{path:(?s:.*)}", handle)
     return app
 
 
@@ -68,7 +78,14 @@ async def serve(settings: Settings, *, ready: Callable[[State, int], object] | N
         OSError: The port is taken.
     """
     app = create_app(settings)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=1.0,
+        max_line_size=_MAX_HEADER,
+        max_field_size=_MAX_HEADER,
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)

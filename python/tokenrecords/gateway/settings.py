@@ -69,8 +69,10 @@ class Settings:
         if not self.engines:
             raise ValueError("engines is empty: the URL of one is needed")
         for url in self.engines:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+            if not _is_root(url):
                 raise ValueError(f"the engine {url!r} is not a URL: one like http://localhost:8000/v1 is needed")
+            if "@" in urlsplit(url).netloc:  # and not the URL, which has a key
+                raise ValueError("the URL of an engine says who calls it: the engine key is needed for that")
         if self.engine not in ASKS:
             raise ValueError(f"the kind of engine is {self.engine!r}: one of {', '.join(ASKS)} is needed")
         if self.durable not in ("fsync", "write"):
@@ -83,3 +85,14 @@ class Settings:
     def roots(self) -> list[str]:
         """The engines' roots, without `/v1`."""
         return [url.rstrip("/").removesuffix("/v1").rstrip("/") for url in self.engines]
+
+
+def _is_root(url: str) -> bool:
+    """True for a URL to which a path can be added."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and has_port
+    return is_whole and not (parts.query or parts.fragment or any(map(str.isspace, url)))

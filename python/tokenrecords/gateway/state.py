@@ -52,4 +52,8 @@ class State:
 
 def _is(key: str | None, wanted: str | None) -> bool:
     """In a time that does not tell how much of the key is right."""
-    return wanted is None or hmac.compare_digest((key or "").encode(), wanted.encode())
+    return wanted is None or hmac.compare_digest(_bytes(key or ""), _bytes(wanted))
+
+
+def _bytes(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")  # a header may have any bytes

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,15 +75,19 @@ class Session:
         self.open.add(call)
 
     def take_back(self, call: str, why: str) -> None:
-        """Note that the call generated nothing."""
-        append(self.path(INTENTS), f"{call}\t{_one_line(why)}\n")
+        """Note that the call generated nothing; where that can't be written, it counts as lost."""
+        try:
+            append(self.path(INTENTS), f"{call}\t{_one_line(why)}\n")
+        except OSError:
+            self.lose(call, why)
         self.open.discard(call)
 
     def lose(self, call: str, why: str) -> None:
-        """Note that the call is not recorded."""
-        append(self.path(LOST), f"{call}\t{_one_line(why)}\n", sync=True)
+        """Note that the call is not recorded; where that can't be written, its line in `.intents` stands for it."""
         self.lost += 1
         self.open.discard(call)
+        with suppress(OSError):
+            append(self.path(LOST), f"{call}\t{_one_line(why)}\n", sync=True)
 
     def keep(self, call: str, entries: list[TokenEntry]) -> None:
         """Append the records of a call, so that they survive a kill."""
@@ -207,15 +212,9 @@ def _one_line(why: str) -> str:
     return " ".join(why.split())[:500]
 
 
-def append(path: Path, text: str, *, sync: bool = False) -> None:
-    """Append a text to a file with one write."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
-    try:
-        os.write(descriptor, text.encode())
-        if sync:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def append(path: Path, line: str, *, sync: bool = False) -> None:
+    """Append a line to a file, all of it or nothing; a lone surrogate in it becomes JSON's escape."""
+    append_lines(path, [line.encode("utf-8", "backslashreplace")], fsync=sync, mode=_MODE)
 
 
 def _locked(path: Path) -> int:

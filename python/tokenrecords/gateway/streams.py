@@ -12,6 +12,8 @@ from pydantic_core import to_json
 from tokenrecords.engines.event_stream import EventStream
 from tokenrecords.entry.errors import one_line
 from tokenrecords.gateway.calls import EngineError, LostCallError
+from tokenrecords.gateway.headers import Decoder
+from tokenrecords.gateway.sending import BROKEN, error
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict
@@ -99,22 +101,31 @@ class Exchange(NamedTuple):
 async def relay_stream(state: State, exchange: Exchange) -> web.StreamResponse:
     """Pass a stream on, and record what it joins to before its last event."""
     request, answer, asked, call, headers = exchange
+    try:
+        decoder = Decoder(headers.pop("content-encoding", ""))
+    except ValueError as problem:
+        call.lose(str(problem))
+        return error(502, f"the call could not be recorded: {problem}")
     response = web.StreamResponse(status=answer.status, headers=headers)
     passing = Passing(asked)
     try:
         await response.prepare(request)
         async for part in answer.content.iter_any():
-            shown = passing.feed(part)
+            shown = passing.feed(decoder.feed(part))
             if shown:
                 await response.write(shown)
+        decoder.end()
     except asyncio.CancelledError:
         await _record_partly(state, passing, call)
         raise
     except ConnectionResetError:
         await _record_partly(state, passing, call)
         return response
-    except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+    except BROKEN as problem:
         call.lose(f"the stream was cut off: {type(problem).__name__}")
+        return _cut(request, response)
+    except ValueError as problem:
+        call.lose(str(problem))
         return _cut(request, response)
     lost = await _recorded(passing, call)
     if lost is not None and passing.is_cut:

@@ -1,0 +1,139 @@
+"""A disk that is full, or that lies: each call is accounted for, and none that was refused looks open."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from support.gateways import ASK, Answer, Rig, chat, chunks, rig, says, sse, streams
+from tokenrecords.files import durable
+from tokenrecords.files.side_files import read_side_files
+
+PROMPT, GENERATION = [1, 2, 3], [41, 2]
+
+
+def run(out: Path, answer: Answer, test: Any, **settings: Any) -> None:
+    async def body() -> None:
+        async with rig(answer, out, **settings) as made:
+            await asyncio.wait_for(test(made), 60)
+
+    asyncio.run(body())
+
+
+class Disk:
+    """Appends that fail for files with these suffixes, once that many were done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *suffixes: str, room: int = 0) -> None:
+        self._suffixes, self._room = suffixes, room
+        monkeypatch.setattr("tokenrecords.gateway.store.append_lines", self)
+
+    def __call__(self, path: Path, lines: list[bytes], **how: Any) -> None:
+        if path.name.endswith(self._suffixes):
+            self._room -= 1
+            if self._room < 0:
+                raise OSError(28, "No space left on device")
+        durable.append_lines(path, lines, **how)
+
+
+async def counts(rig: Rig) -> tuple[int, int, int, bool]:
+    said = (await rig.get("/sessions/s"))[1]
+    return said["calls"], said["lost"], said["open"], said["complete"]
+
+
+async def is_idle(rig: Rig) -> bool:
+    return "open_calls 0.0" in (await rig.get("/metrics"))[1]
+
+
+def test_a_record_that_does_not_fit_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig) -> None:
+        Disk(monkeypatch, ".tokens.jsonl")
+        status, _, answer = await rig.post()
+        assert status == 502
+        assert b"No space left on device" in answer
+        monkeypatch.undo()
+        assert (await rig.post())[0] == 200
+        assert [len(rig.lines(suffix)) for suffix in (".intents", ".lost")] == [2, 1]
+
+    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("on_loss", ["fail", "pass"])
+def test_a_loss_that_cannot_be_written_is_one_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_loss: str, streamed: bool
+) -> None:
+    async def test(rig: Rig) -> None:
+        Disk(monkeypatch, ".tokens.jsonl", ".lost")
+        status, _, answer = await rig.post(body={**ASK, "stream": streamed})
+        assert status == (502 if on_loss == "fail" and not streamed else 200)
+        assert (b"No space left on device" in answer) == (on_loss == "fail")
+        assert (b"[DONE]" in answer) == (on_loss == "pass" and streamed)
+        assert await counts(rig) == (0, 1, 0, False)
+        assert await is_idle(rig)
+        assert read_side_files([tmp_path])[str(tmp_path / "s")].is_incomplete([])
+
+    answer = streams(sse(chunks(PROMPT, GENERATION))) if streamed else says(chat(PROMPT, GENERATION))
+    run(tmp_path, answer, test, on_loss=on_loss)
+
+
+def test_an_error_that_cannot_be_noted_counts_as_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig) -> None:
+        Disk(monkeypatch, ".intents", room=1)
+        assert (await rig.post())[::2] == (500, b'{"error": "x"}')
+        assert await counts(rig) == (0, 1, 0, False)
+        assert await is_idle(rig)
+        assert "the engine answered 500" in rig.lines(".lost")[0]
+
+    run(tmp_path, says({"error": "x"}, 500), test)
+
+
+def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig) -> None:
+        Disk(monkeypatch, ".intents")
+        assert (await rig.post())[0] == 503
+        assert rig.seen == []
+        assert await is_idle(rig)
+
+    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
+
+
+def test_messages_that_do_not_fit_are_a_loss_without_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig) -> None:
+        Disk(monkeypatch, ".messages.jsonl")
+        assert (await rig.post())[0] == 502
+        assert await counts(rig) == (0, 1, 0, False)
+        assert rig.records() == []
+
+    run(tmp_path, says(chat(PROMPT, GENERATION)), test, keep_messages=True)
+
+
+def test_a_note_that_broke_off_does_not_spoil_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "s.intents").write_text("whole\nbroke")
+
+    async def test(rig: Rig) -> None:
+        _, headers, _ = await rig.post()
+        call = headers["x-tokenrecords-call"]
+        assert rig.lines(".intents") == [["whole"], ["broke"], [call]]
+        assert [line[0] for line in rig.lines(".lost")] == ["whole", "broke"]
+        assert read_side_files([tmp_path])[str(tmp_path / "s")].lost([call]) == ["whole", "broke"]
+
+    run(tmp_path, says(chat(PROMPT, GENERATION)), test)
+
+
+def test_another_process_counts_alike(tmp_path: Path) -> None:
+    given = iter([chat(PROMPT, GENERATION, n=2), {"choices": []}])
+
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        return web.json_response(next(given))
+
+    async def first(rig: Rig) -> None:
+        assert [(await rig.post())[0] for _ in range(2)] == [200, 502]
+        assert await counts(rig) == (1, 1, 0, False)
+
+    async def second(rig: Rig) -> None:
+        assert await counts(rig) == (1, 1, 0, False)
+        assert len(rig.lines(".lost")) == 1
+
+    run(tmp_path, answer, first)
+    run(tmp_path, answer, second)

@@ -1,0 +1,130 @@
+"""What happens to a gateway while a call is on its way into it, or out of it."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from support.gateways import ASK, CHAT, Rig, chat, rig
+from yarl import URL
+
+BODY = json.dumps(ASK).encode()
+
+
+def run(out: Path, answer: Any, test: Any, **settings: Any) -> None:
+    async def body() -> None:
+        async with rig(answer, out, **settings) as made:
+            await asyncio.wait_for(test(made), 60)
+
+    asyncio.run(body())
+
+
+class Held:
+    """An engine that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _: web.Request, __: Any) -> web.Response:
+        self.begun.set()
+        await self.may_end.wait()
+        return web.json_response(chat([1], [2]))
+
+
+class Upload:
+    """A call whose body comes in two parts."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._url = URL(rig.url)
+
+    async def begin(self) -> None:
+        assert self._url.host
+        assert self._url.port
+        self._reader, self._writer = await asyncio.open_connection(self._url.host, self._url.port)
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n"
+        self._writer.write(head.encode() + BODY[:5])
+        await self._writer.drain()
+        await asyncio.sleep(0.1)
+
+    async def end(self) -> None:
+        self._writer.write(BODY[5:])
+        await self._writer.drain()
+
+    async def status(self) -> int:
+        line = await self._reader.readline()
+        self._writer.close()
+        return int(line.split()[1])
+
+
+def test_a_session_that_is_let_go_meanwhile_has_no_double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.store._SESSIONS", 1)
+    engine = Held()
+
+    async def test(rig: Rig) -> None:
+        upload = Upload(rig)
+        await upload.begin()
+        await rig.get("/sessions/another")
+        await upload.end()
+        await engine.begun.wait()
+        assert (await rig.get("/sessions/s"))[1]["open"] == 1
+        engine.may_end.set()
+        assert await upload.status() == 200
+        _, counts = await rig.get("/sessions/s")
+        assert (counts["calls"], counts["lost"], counts["complete"]) == (1, 0, True)
+        assert rig.lines(".lost") == []
+
+    run(tmp_path, engine, test)
+
+
+def test_a_call_whose_body_comes_during_a_pause_is_refused(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        upload = Upload(rig)
+        await upload.begin()
+        assert (await rig.get("/pause", "POST"))[1]["open"] == 0
+        await upload.end()
+        assert await upload.status() == 429
+        assert rig.seen == []
+
+    run(tmp_path, Held(), test)
+
+
+def test_a_call_that_passes_is_open_too(tmp_path: Path) -> None:
+    engine = Held()
+
+    async def test(rig: Rig) -> None:
+        call = asyncio.ensure_future(rig.post("/v1/chat/completions"))
+        await engine.begun.wait()
+        assert (await rig.get("/pause", "POST"))[1]["open"] == 1
+        engine.may_end.set()
+        assert (await call)[0] == 200
+        assert (await rig.get("/pause", "POST"))[1]["open"] == 0
+        assert 'calls_total{end="passed"} 1.0' in (await rig.get("/metrics"))[1]
+
+    run(tmp_path, engine, test)
+
+
+def test_an_agent_that_leaves_while_the_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, syncing, may_sync = Held(), asyncio.Event(), asyncio.Event()
+    engine.may_end.set()
+
+    async def durable(*_: Any, **__: Any) -> None:
+        syncing.set()
+        await may_sync.wait()
+
+    async def test(rig: Rig) -> None:
+        monkeypatch.setattr("tokenrecords.gateway.commits.Commits.durable", durable)
+        call = asyncio.ensure_future(rig.post())
+        await syncing.wait()
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        while (await rig.get("/pause", "POST"))[1]["open"]:
+            await asyncio.sleep(0.01)
+        assert len(rig.records()) == 1
+        assert rig.lines(".lost") == []
+        assert 'calls_total{end="recorded"} 1.0' in (await rig.get("/metrics"))[1]
+
+    run(tmp_path, engine, test, durable="fsync")
