@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.engines.body import Served
 from tokenrecords.engines.stream import server_error
 from tokenrecords.entry.errors import one_line
 from tokenrecords.files.names import SUFFIX
@@ -52,7 +53,7 @@ class Call:
         """True until it is recorded, lost or taken back."""
         return self.id in self._session.open
 
-    async def record(self, payload: Any, *, partial: bool = False) -> None:
+    async def record(self, payload: bytes | Served, *, partial: bool = False) -> None:
         """Record what the engine answered; return when that survives what the settings say.
 
         Args:
@@ -92,7 +93,7 @@ class Call:
         self._session.take_back(self.id, why)
         self._state.metrics.ended("failed")
 
-    def _entries(self, payload: Any, *, partial: bool) -> list[TokenEntry]:
+    def _entries(self, payload: bytes | Served, *, partial: bool) -> list[TokenEntry]:
         latency = time.perf_counter() - self._clock
         fields: dict[str, Any] = {**self._kept, "engine": self.engine, "started_at": self._started, "latency": latency}
         if partial:
@@ -107,7 +108,7 @@ class Call:
             **fields,
         )
         if not entries:
-            whole = json.loads(payload) if isinstance(payload, bytes) else payload
+            whole = _parsed(payload)
             error = server_error(whole) if isinstance(whole, dict) else None
             if error is not None:
                 raise EngineError(error)
@@ -119,11 +120,14 @@ class Call:
                     setattr(entry, name, value)
         return entries
 
-    def _keep_messages(self, payload: Any) -> None:
-        answer = json.loads(payload) if isinstance(payload, bytes) else payload
-        kept = {"model_call_id": self.id, "request": self._request.said, "response": answer}
+    def _keep_messages(self, payload: bytes | Served) -> None:
+        kept = {"model_call_id": self.id, "request": self._request.said, "response": _parsed(payload)}
         line = json.dumps(kept, default=_as_list, ensure_ascii=False) + "\n"
         append(self._session.path(MESSAGES), line)
+
+
+def _parsed(payload: bytes | Served) -> Any:
+    return payload.parsed if isinstance(payload, Served) else json.loads(payload)
 
 
 def _as_list(value: Any) -> list[Any]:
