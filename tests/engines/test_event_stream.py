@@ -99,6 +99,12 @@ def test_what_is_no_chunk_is_for_the_payload_to_say():
         stream.payload()
 
 
+@pytest.mark.parametrize("kind", [["error"], {"message_stop": 1}, None, 5])
+def test_types_that_are_no_words_end_nothing(kind):
+    stream = fed(sse({"type": kind, "choices": [], "message": None}))
+    assert (stream.error, stream.end_at) == (None, None)
+
+
 def test_an_event_without_its_end_counts_at_the_end():
     stream = fed(sse(*CHAT) + b"data: [DONE]")
     assert stream.end_at is None
@@ -111,7 +117,7 @@ def test_packets_may_be_cut_anywhere():
     want = merge_stream(CHAT)
     for place in range(len(body)):
         stream = fed(body[:place], bytearray(body[place:]), memoryview(b""))
-        assert stream.payload() == want
+        assert stream.payload().parsed == want
         assert stream.end_at == len(body) - 16
         assert stream.body == body
 

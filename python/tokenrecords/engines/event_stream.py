@@ -72,7 +72,8 @@ class EventStream:
             return  # for `payload` to say
         if self.error is None:
             self.error = responses_events.failure(chunk) or server_error(chunk)
-        if chunk.get("type") in _ENDS:
+        said = chunk.get("type")
+        if isinstance(said, str) and said in _ENDS:
             self._end(begin)
 
     def _end(self, begin: int) -> None:
