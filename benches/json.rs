@@ -53,7 +53,7 @@ fn bodies(criterion: &mut Criterion) {
         let body = chat(prompt, generated);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(BenchmarkId::new("scan", format!("{prompt} + {generated}")), |bench| {
-            bench.iter(|| scan_body(black_box(body.as_bytes())));
+            bench.iter(|| scan_body(black_box(body.as_bytes()), 16));
         });
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::json::{Halt, trim};
+use crate::json::{Halt, Words, trim};
 
 /// Comes before a text whose bytes say that it is UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -67,9 +67,19 @@ pub struct Events {
     is_done: bool,
     pending: Pending,
     whole: Vec<Event>,
+    /// What makes an event telling.
+    words: Words,
+    /// How many events were asked about.
+    told: usize,
 }
 
 impl Events {
+    /// No events yet, of which those will be telling that hold one of the words.
+    #[must_use]
+    pub fn watched_for(words: Words) -> Self {
+        Self { words, ..Self::default() }
+    }
+
     /// All bytes so far.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -106,6 +116,19 @@ impl Events {
         let all_data = self.whole.iter().all(|event| event.kind == Kind::Data);
         let texts = self.whole.iter().map(|event| self.text(&event.text));
         all_data.then(|| texts.filter(|&text| text != DONE))
+    }
+
+    /// The places of telling events, of those that have become whole since it was asked last: those that are no data,
+    /// or are `[DONE]`, or hold one of the words between quotes.
+    pub fn telling(&mut self) -> Vec<usize> {
+        let says = |place: &usize| {
+            let Event { kind, text, .. } = &self.whole[*place];
+            let text = self.text(text);
+            *kind != Kind::Data || text == DONE || self.words.stand_in(text)
+        };
+        let places = (self.told..self.whole.len()).filter(says).collect();
+        self.told = self.whole.len();
+        places
     }
 
     /// Takes the next bytes, cut anywhere.
@@ -298,6 +321,15 @@ mod tests {
         }
         assert_eq!(found(&events(&[b"data: a\nwhat\n"]))[1], (Kind::Unknown, 8, "what".to_owned()));
         assert_eq!(found(&events(&[b"\n: b\nevent: error\n"])), [(Kind::Error, 1, "b".to_owned())]);
+    }
+
+    #[test]
+    fn each_telling_event_is_told_once() {
+        let mut events = Events::watched_for(Words::new(vec![b"error".to_vec()]).unwrap());
+        events.feed(b"data: {\"a\":\"\\\"error\\\"\"}\n\ndata: {\"error\":1}\n\nwhat\ndata: {\"error\"").unwrap();
+        assert_eq!((events.telling(), events.telling()), (vec![1, 2], vec![]));
+        events.feed(b":1}\n\nerror: x\n\ndata: {}\n\ndata: [DONE]\n").unwrap();
+        assert_eq!((events.telling(), events.telling()), (vec![3, 4, 6], vec![]));
     }
 
     proptest! {

@@ -184,10 +184,14 @@ def scan_record(line: bytes, narrow: bool) -> tuple[bytes, tuple[npt.NDArray[Any
         `narrow`. An array is None where the line lacks the field.
     """
 
-def scan_body(body: bytes) -> tuple[bytes, list[tuple[tuple[str | int, ...], int, Any]]] | None:
+def scan_body(body: bytes, least: int) -> tuple[bytes, list[tuple[tuple[str | int, ...], int, Any]]] | None:
     """What is large in the body of a served response, as arrays, and the rest of it.
 
     None where nothing is, or where only a full reader can say what the body is.
+
+    Args:
+        body: JSON text.
+        least: What has fewer elements stays in the rest.
 
     Returns:
         `(rest, found)`. `found` has `(path, mark, value)` of each: its keys and indices from the whole body on; the
@@ -201,12 +205,12 @@ def scan_body(body: bytes) -> tuple[bytes, list[tuple[tuple[str | int, ...], int
         - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where one is null),
           int32, and None for each text.
 
-        Each has 16 elements or more.
+        Each has as many elements as are the least.
 
     Raises:
         MemoryError: There is none for what the body holds.
 
-    >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16))
+    >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16), 16)
     >>> rest, path, mark, ids.dtype, len(ids)
     (b'{"a":[{"token_ids":4611686018400000000}]}', ('a', 0, 'token_ids'), 4611686018400000000, dtype('int32'), 16)
     """
@@ -307,6 +311,7 @@ class ChunkRules:
 class IdWords:
     """A list of words like "token_id:41", of which it holds the ids alone."""
 
+    def __new__(cls, ids: npt.NDArray[np.int32]) -> Self: ...
     @property
     def ids(self) -> npt.NDArray[np.int32]:
         """The ids, of shape `(words,)`."""
@@ -440,9 +445,12 @@ class SseEvents:
 
     Lines of data of one event are joined by LF. A line of JSON alone counts as data, too; of objects on lines one below
     the other each is an event. White space around a line, and a byte order mark before it, are nothing.
+
+    Args:
+        words: What makes an event telling; of 1 to 63 bytes each, without quotes and backslashes.
     """
 
-    def __new__(cls) -> Self: ...
+    def __new__(cls, words: Sequence[str] = ()) -> Self: ...
     @property
     def body(self) -> bytes:
         """All bytes so far."""
@@ -461,6 +469,12 @@ class SseEvents:
         """The chunks as the text of a JSON array, those as one that the rules let be one.
 
         None where an event is no object that is surely well-formed.
+        """
+
+    def telling(self) -> list[int]:
+        """The places of telling events, of those that have become whole since it was asked last.
+
+        They are no data, or are `[DONE]`, or hold one of the words between quotes.
         """
 
     def __len__(self) -> int:

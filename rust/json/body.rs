@@ -49,13 +49,13 @@ pub enum Value {
     Columns(Columns),
 }
 
-/// Finds what is large in a body.
+/// Finds what has so many elements in a body, or more.
 ///
 /// # Errors
 ///
 /// [`Halt::Odd`] where a full reader must read the whole, [`Halt::Memory`] where there is no memory for what it holds.
-pub fn scan_body(text: &[u8]) -> Result<Body, Halt> {
-    Walk::new(text).whole()
+pub fn scan_body(text: &[u8], least: usize) -> Result<Body, Halt> {
+    Walk::new(text, least).whole()
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn scan(text: &str) -> Option<Body> {
-        scan_body(text.as_bytes()).ok()
+        scan_body(text.as_bytes(), 16).ok()
     }
 
     /// An array of that many times the text.
@@ -248,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_rest_is_the_body_but_for_the_marks(text in bodies()) {
-            if let Ok(body) = scan_body(&text) {
+            if let Ok(body) = scan_body(&text, 16) {
                 let mut rest = body.rest.as_slice();
                 let mut left = text.as_slice();
                 for found in &body.found {

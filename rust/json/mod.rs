@@ -28,6 +28,7 @@ mod strict;
 mod swar;
 mod text;
 mod walk;
+mod words;
 
 pub(crate) use array::trim;
 pub use backend::{instructions, push_ints};
@@ -42,3 +43,4 @@ pub use members::Members;
 pub use numbers::Numbers;
 pub use scan::{Scanned, scan_record};
 pub use text::{push_float, push_floats, push_string};
+pub use words::Words;

@@ -127,6 +127,13 @@ fn convert(words: &[u64], out: &mut Vec<i32>, numbers: impl Fn([u64; LANES]) -> 
     all_short
 }
 
+/// The place after the array whose `[` is at `open`, if it holds one or more plain numbers of any length.
+pub(super) fn skip(text: &[u8], open: usize) -> Option<usize> {
+    let body = open + 1;
+    let close = body + memchr::memchr(b']', &text[body..])?;
+    is_usual(&text[body..close]).then_some(close + 1)
+}
+
 /// Whether the text is only plain numbers, without sign or leading zeros, with commas between and at most one space
 /// before each.
 #[expect(clippy::inline_always, reason = "to be compiled for the instructions of the caller")]

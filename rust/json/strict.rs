@@ -1,7 +1,7 @@
 //! Small pieces of JSON, read strictly: what is taken here no other reader checks.
 
 use super::array::is_space;
-use super::swar;
+use super::{short_ids, swar};
 
 /// The most digits of an integer among floats: any such is an `f64`.
 const MOST_DIGITS: usize = 15;
@@ -233,6 +233,13 @@ impl<'a> Cursor<'a> {
         (self.text[self.at..].first_chunk() == Some(word)).then(|| self.at += N)
     }
 
+    /// Moves behind an array of integers without sign, if it is next and of the usual spelling.
+    pub(super) fn integers(&mut self) -> Option<()> {
+        let starts = |array: &[u8]| matches!(array, [b'[', b'0'..=b'9', ..]);
+        self.at = starts(&self.text[self.at..]).then(|| short_ids::skip(self.text, self.at))??;
+        Some(())
+    }
+
     /// Moves behind the rest of an array of numbers of up to three digits, as the bytes of a text are.
     pub(super) fn bytes(&mut self) -> Option<()> {
         loop {
@@ -254,6 +261,19 @@ mod tests {
         let mut cursor = Cursor::new(text.as_bytes(), 0);
         let found = read(&mut cursor)?;
         (cursor.at() == text.len()).then_some(found)
+    }
+
+    #[test]
+    fn moves_behind_plain_integers() {
+        for text in ["[0]", "[1,20, 3]", "[123456789012345678901]"] {
+            assert_eq!(whole(text, Cursor::integers), Some(()), "{text}");
+        }
+        for text in ["", "[", "[]", "[1", "[1,]", "[01]", "[-1]", "[1.5]", "[[1]]", "[1,\"a\"]", "[1 ]", " [1]", "{1]"]
+        {
+            assert_eq!(whole(text, Cursor::integers), None, "{text}");
+        }
+        let mut cursor = Cursor::new(b"[1,]", 0);
+        assert_eq!((cursor.integers(), cursor.at()), (None, 0));
     }
 
     #[test]

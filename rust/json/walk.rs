@@ -8,9 +8,6 @@ use super::halt::{Halt, Reading, room};
 use super::numbers::{read_numbers, read_words};
 use super::skip::{expect, skip_space, skip_string};
 
-/// Fewer elements are not worth it.
-const LEAST: usize = 16;
-
 /// Below this nothing is looked for: a body may be nested deeper, its tokens are not.
 pub(super) const DEEPEST: usize = 64;
 
@@ -33,6 +30,8 @@ enum Place<'a> {
 /// A walk over all values of a body.
 pub(super) struct Walk<'a> {
     text: &'a [u8],
+    /// What has fewer elements stays.
+    least: usize,
     path: Vec<Place<'a>>,
     found: Vec<Found>,
     /// Where each of the found begins and ends.
@@ -42,8 +41,8 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, path: Vec::new(), found: Vec::new(), cuts: Vec::new(), steps: 0 }
+    pub(super) fn new(text: &'a [u8], least: usize) -> Self {
+        Self { text, least, path: Vec::new(), found: Vec::new(), cuts: Vec::new(), steps: 0 }
     }
 
     /// Walks over the whole body.
@@ -121,10 +120,10 @@ impl<'a> Walk<'a> {
             _ => return Ok(None),
         };
         let read = match first {
-            b'-' | b'0'..=b'9' if speaks_of_tokens(key) && is_long(self.text, open) => {
+            b'-' | b'0'..=b'9' if speaks_of_tokens(key) && is_long(self.text, open, self.least) => {
                 read_numbers(self.text, open).map(|(numbers, close)| (Value::Numbers(numbers), close))
             }
-            b'"' if speaks_of_tokens(key) && is_long(self.text, open) => {
+            b'"' if speaks_of_tokens(key) && is_long(self.text, open, self.least) => {
                 read_words(self.text, open).map(|(ids, close)| (Value::Words(ids), close))
             }
             b'{' | b'[' if !nested => {
@@ -137,7 +136,7 @@ impl<'a> Walk<'a> {
             Err(Halt::Odd) => return Ok(None),
             Err(Halt::Memory) => return Err(Halt::Memory),
         };
-        if matches!(&value, Value::Columns(columns) if columns.len < LEAST) {
+        if matches!(&value, Value::Columns(columns) if columns.len < self.least) {
             return Ok(None);
         }
         let Some(path) = self.path.iter().map(Place::step).collect() else { return Ok(None) };
@@ -199,7 +198,7 @@ fn speaks_of_tokens(key: &[u8]) -> bool {
 }
 
 /// Whether the array whose `[` is at `open` has enough elements, if they hold neither commas nor brackets.
-fn is_long(text: &[u8], open: usize) -> bool {
+fn is_long(text: &[u8], open: usize, least: usize) -> bool {
     let mut ends = memchr::memchr2_iter(b',', b']', &text[open..]).map(|place| text[open + place]);
-    (1..LEAST).all(|_| ends.next() == Some(b','))
+    (1..least).all(|_| ends.next() == Some(b','))
 }

@@ -25,16 +25,21 @@ pub struct IdWords {
 
 #[pymethods]
 impl IdWords {
+    #[new]
+    fn new(ids: Py<PyArray1<i32>>) -> Self {
+        Self { ids }
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.ids.bind(py).len()
     }
 }
 
 /// The parts of a body; None where there is nothing to find, or a full reader must read the whole.
-pub fn scan<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Option<Scanned<'py>>> {
+pub fn scan<'py>(py: Python<'py>, text: &[u8], least: usize) -> PyResult<Option<Scanned<'py>>> {
     let body = match text.len() {
-        ..WORTH_DETACHING => json::scan_body(text),
-        _ => py.detach(|| json::scan_body(text)),
+        ..WORTH_DETACHING => json::scan_body(text, least),
+        _ => py.detach(|| json::scan_body(text, least)),
     };
     match unless_odd(body)? {
         Some(body) if !body.found.is_empty() => {

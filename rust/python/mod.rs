@@ -259,6 +259,10 @@ mod _core {
     ///
     /// None where nothing is, or where only a full reader can say what the body is.
     ///
+    /// Args:
+    ///     body: JSON text.
+    ///     least: What has fewer elements stays in the rest.
+    ///
     /// Returns:
     ///     `(rest, found)`. `found` has `(path, mark, value)` of each: its keys and indices from the whole body on; the
     ///     integer that stands there in the rest, JSON text, and nowhere else. A value is one of these:
@@ -271,17 +275,17 @@ mod _core {
     ///     - a list of rows of log-prob, id, and text or null, as a tuple of columns: float64 (None where one is null),
     ///       int32, and None for each text.
     ///
-    ///     Each has 16 elements or more.
+    ///     Each has as many elements as are the least.
     ///
     /// Raises:
     ///     MemoryError: There is none for what the body holds.
     ///
-    /// >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16))
+    /// >>> rest, [(path, mark, ids)] = scan_body(b'{"a":[{"token_ids":[%s]}]}' % b",".join([b"7"] * 16), 16)
     /// >>> rest, path, mark, ids.dtype, len(ids)
     /// (b'{"a":[{"token_ids":4611686018400000000}]}', ('a', 0, 'token_ids'), 4611686018400000000, dtype('int32'), 16)
     #[pyfunction]
-    fn scan_body<'py>(body: &Bound<'py, PyBytes>) -> PyResult<Option<body::Scanned<'py>>> {
-        body::scan(body.py(), body.as_bytes())
+    fn scan_body<'py>(body: &Bound<'py, PyBytes>, least: usize) -> PyResult<Option<body::Scanned<'py>>> {
+        body::scan(body.py(), body.as_bytes(), least)
     }
 
     /// A record's line, without its line break: keys sorted, no spaces, floats in shortest form.

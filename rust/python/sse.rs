@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::json::unless_odd;
-use crate::json::{Rule, Rules, join_chunks};
+use crate::json::{Rule, Rules, Words, join_chunks};
 use crate::sse::{Events, Kind};
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -60,7 +60,6 @@ fn rule_of(given: &Bound<'_, PyAny>) -> PyResult<Rule> {
 
 /// The events of a stream. Its documentation stands in `_core.pyi`.
 #[pyclass(frozen, module = "tokenrecords._core")]
-#[derive(Default)]
 pub struct SseEvents(Mutex<Events>);
 
 impl SseEvents {
@@ -72,8 +71,12 @@ impl SseEvents {
 #[pymethods]
 impl SseEvents {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (words=Vec::new()))]
+    fn new(words: Vec<String>) -> PyResult<Self> {
+        let words = Words::new(words.into_iter().map(String::into_bytes).collect());
+        let words =
+            words.ok_or_else(|| PyValueError::new_err("words are of 1 to 63 bytes, without quotes and backslashes"))?;
+        Ok(Self(Mutex::new(Events::watched_for(words))))
     }
 
     fn feed(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
@@ -97,6 +100,10 @@ impl SseEvents {
             Kind::Unknown => "unknown",
         };
         Ok((kind, begin, PyBytes::new(py, data)))
+    }
+
+    fn telling(&self, py: Python<'_>) -> Vec<usize> {
+        self.held(py).telling()
     }
 
     #[getter]

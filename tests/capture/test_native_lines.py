@@ -13,7 +13,7 @@ from support.payloads import vllm_chat, vllm_choice
 from support.sound_payloads import sound_payloads
 from tokenrecords.capture import entries, rollouts
 from tokenrecords.capture.rollouts import Capture
-from tokenrecords.engines.body import natively
+from tokenrecords.engines.body import natively, spliced
 
 IDS = list(range(100, 120))
 PROMPT = list(range(20))
@@ -74,7 +74,7 @@ def test_lines_with_faults_give_equal_records_or_equal_faults(dialect, seed, par
 )
 def test_a_row_is_read_natively(line):
     body = json.dumps(line).encode()
-    [entry] = natively(body, lambda native: Capture(lambda _: ())._of_row(native.payload, native))
+    [entry] = natively(spliced(body), lambda native: Capture(lambda _: ())._of_row(native.payload, native))
     assert isinstance(entry.prompt_token_ids, np.ndarray)
     assert entry.prompt_token_ids.tolist() == PROMPT
     assert entry.generation_token_ids.tolist() == IDS
@@ -93,7 +93,7 @@ def test_several_prompts_of_the_request(parses):
     meta = {"finish_reason": {"type": "stop"}, "output_token_logprobs": [[-0.5, i, None] for i in IDS]}
     sample = {"text": "x", "output_ids": IDS, "meta_info": meta}
     line = json.dumps(row([sample, sample], request={"input_ids": [PROMPT, PROMPT[1:]]})).encode()
-    assert natively(line, lambda native: Capture(lambda _: ())._of_row(native.payload, native)) is not None
+    assert natively(spliced(line), lambda native: Capture(lambda _: ())._of_row(native.payload, native)) is not None
     [(_, records, _)], faults = captured([line])
     assert not faults
     assert [list(record.prompt_token_ids) for record in records] == [PROMPT, PROMPT[1:]]

@@ -22,7 +22,7 @@ MARK = 4611686018400000000
 
 def scanned(payload: Any, **options: Any) -> tuple[Any, list[Any]]:
     """The rest as parsed, and what was found."""
-    rest, found = scan_body(json.dumps(payload, **options).encode())
+    rest, found = scan_body(json.dumps(payload, **options).encode(), 16)
     return from_json(rest), found
 
 
@@ -36,7 +36,7 @@ def array(values: list[Any], key: str = "token_ids") -> np.ndarray:
 
 
 def is_left(payload: Any) -> bool:
-    return scan_body(json.dumps(payload).encode()) is None
+    return scan_body(json.dumps(payload).encode(), 16) is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_floats_are_those_of_python(values):
 )
 def test_longer_decimals_are_rounded_as_python_does(values):
     texts = [f"{value:f}" for value in values]
-    _, [(_, _, found)] = scan_body(f'{{"logprobs":[{",".join(texts)}]}}'.encode())
+    _, [(_, _, found)] = scan_body(f'{{"logprobs":[{",".join(texts)}]}}'.encode(), 16)
     assert found.tolist() == [float(text) for text in texts]
 
 
@@ -94,7 +94,7 @@ def test_small_arrays_stay():
 
 def test_nothing_is_found_in_what_is_not_json():
     for body in (b"", b"{", b'{"token_ids":[' + b"7," * 20, b"\xff", b"[1"):
-        assert scan_body(body) is None
+        assert scan_body(body, 16) is None
 
 
 def test_lists_of_words_that_are_ids():
@@ -105,6 +105,24 @@ def test_lists_of_words_that_are_ids():
     assert found.ids.tolist() == list(range(20))
     assert len(found) == 20
     assert is_left({"tokens": [*[f"token_id:{i}" for i in range(20)], "x"]})
+
+
+def test_the_least_that_is_found():
+    for count in (1, 2, 15):
+        held = {"token_ids": [7] * count, "tokens": ["token_id:7"] * count, "logprobs": [{"logprob": -1.0}] * count}
+        body = json.dumps({**held, "x": [], "ids": []}).encode()
+        assert scan_body(body, count + 1) is None
+        rest, found = scan_body(body, count)
+        assert [path for path, _, _ in found] == [("token_ids",), ("tokens",), ("logprobs",)]
+        assert json.loads(rest)["x"] == json.loads(rest)["ids"] == []
+
+
+def test_words_of_given_ids():
+    ids = np.array([7], np.int32)
+    assert IdWords(ids).ids is ids
+    for odd in (np.array([7]), [7], None):
+        with pytest.raises(TypeError):
+            IdWords(odd)
 
 
 def test_entries_become_columns():
@@ -136,7 +154,7 @@ def test_rows_become_columns():
 @pytest.mark.parametrize("body", ["{}", bytearray(b"{}"), memoryview(b"{}"), None, {}])
 def test_a_body_is_bytes(body):
     with pytest.raises(TypeError):
-        scan_body(body)
+        scan_body(body, 16)
 
 
 def test_while_a_large_body_is_scanned_other_threads_run():
@@ -154,7 +172,7 @@ def test_while_a_large_body_is_scanned_other_threads_run():
     try:
         thread.start()
         before = len(ticks)
-        scan_body(body)
+        scan_body(body, 16)
         during = len(ticks) - before
     finally:
         done.set()
@@ -171,7 +189,7 @@ with open("/proc/self/statm") as statm:
     pages = int(statm.read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (50 << 20),) * 2)
 try:
-    scan_body(body)
+    scan_body(body, 16)
 except MemoryError:
     print("no memory")
 """

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic_core import from_json
 from support.bodies import damaged
 from support.payloads import chunk, piece
 from support.streams import CHUNKS, merged, outcome, sse, stream_of
@@ -18,9 +19,7 @@ from tokenrecords.engines.sse import parsed, parts
 def merged_as_one(body: bytes) -> str:
     """What the joined chunks give; never with the help of those that are parsed one by one."""
     [events] = parts(body)
-    chunks = stream._joined(events)
-    assert chunks is not None
-    return repr(stream._merge(chunks, None, check_ids=True))
+    return repr(stream._merge(from_json(stream._joined(events))))
 
 
 @pytest.mark.parametrize("kind", CHUNKS)
@@ -217,8 +216,7 @@ ALONE = {*(("chat", place) for place in (8, 9, 10, 11)), ("messages", 4), ("mess
 @pytest.mark.parametrize(("kind", "place"), TAKEN_AS_ONE)
 def test_which_chunks_are_taken_as_one(kind, place):
     [events] = parts(sse(*[CHUNKS[kind][place]] * 50))
-    chunks = stream._joined(events)
-    assert chunks is not None
+    chunks = from_json(stream._joined(events))
     # What grows is measured by a chunk that stays.
     assert len(chunks) == (50 if (kind, place) in ALONE else 2 if kind == "sglang" else 1)
 
@@ -231,7 +229,7 @@ def test_a_long_stream():
     body = sse(*chunks) + b"data: [DONE]\n\n"
     assert merged_as_one(body) == repr(merge_stream(chunks))
     [events] = parts(body)
-    assert len(stream._joined(events)) == 4
+    assert len(from_json(stream._joined(events))) == 4
 
 
 def test_faults_have_the_place_of_their_chunk():
@@ -344,7 +342,7 @@ def test_streams_whose_chunks_are_alike_but_for_what_counts(name):
 
 def test_signs_of_life_do_not_say_what_comes():
     [events] = parts(sse({"type": "ping"}, *[CHUNKS["chat"][0]] * 50))
-    assert len(stream._joined(events) or ()) == 2
+    assert len(from_json(stream._joined(events))) == 2
 
 
 def test_too_little_memory_is_no_reason_to_read_a_stream_again(monkeypatch):

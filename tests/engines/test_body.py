@@ -306,4 +306,4 @@ def test_where_memory_is_short_nothing_is_read_again():
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        natively(BODY, read)
+        natively(spliced(BODY), read)

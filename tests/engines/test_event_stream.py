@@ -37,7 +37,7 @@ def test_where_a_stream_ends(before, end):
     stream.feed(b": more\n\n")
     assert (stream.end_at, stream.error) == (len(before), None)
     assert stream.body == before + end + b": more\n\n"
-    assert stream.payload() == merge_stream(before + end)
+    assert stream.payload().parsed == merge_stream(before + end)
     assert fed(before).end_at is None
 
 
@@ -57,7 +57,7 @@ def test_the_first_end_counts():
 def test_words_of_the_model_end_nothing(chunks):
     stream = fed(sse(*chunks))
     assert (stream.end_at, stream.error) == (None, None)
-    assert stream.payload() == merge_stream(chunks)
+    assert stream.payload().parsed == merge_stream(chunks)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,16 @@ def test_what_is_no_chunk_is_for_the_payload_to_say():
         stream.payload()
 
 
+@pytest.mark.parametrize("kind", [["error"], {"message_stop": 1}, None, 5])
+def test_types_that_are_no_words_end_nothing(kind):
+    stream = fed(sse({"type": kind, "choices": [], "message": None}))
+    assert (stream.error, stream.end_at) == (None, None)
+
+
 def test_an_event_without_its_end_counts_at_the_end():
     stream = fed(sse(*CHAT) + b"data: [DONE]")
     assert stream.end_at is None
-    assert stream.payload() == merge_stream(CHAT)
+    assert stream.payload().parsed == merge_stream(CHAT)
     assert stream.end_at == len(sse(*CHAT))
 
 
@@ -111,7 +117,7 @@ def test_packets_may_be_cut_anywhere():
     want = merge_stream(CHAT)
     for place in range(len(body)):
         stream = fed(body[:place], bytearray(body[place:]), memoryview(b""))
-        assert stream.payload() == want
+        assert stream.payload().parsed == want
         assert stream.end_at == len(body) - 16
         assert stream.body == body
 

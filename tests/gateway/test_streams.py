@@ -212,7 +212,7 @@ def test_an_agent_that_leaves_ends_the_engines_call(tmp_path: Path, keep: bool) 
     async def answer(request: web.Request, _: Any) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        await response.write(sse(parts, done=False))
+        await response.write(sse(parts, done=False) + b'data: {"id"')
         try:
             await asyncio.sleep(60)
         finally:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
 import tokenrecords
+from tokenrecords.tokens.names import ARRAY_FIELDS
 
 from support.bodies import spelled, with_fault
 
@@ -33,6 +35,15 @@ def outcome(merge: Callable[[], Any]) -> str:
 
 def merged(chunks: Any, **options: Any) -> str:
     return outcome(lambda: tokenrecords.merge_stream(chunks, **options))
+
+
+def choices_of(payload: Any, **options: Any) -> list[Any]:
+    """The choices of a payload: ids and log-probs as lists of floats, all else as it is held, with its types."""
+    found = [dataclasses.asdict(choice) for choice in tokenrecords.read_response(payload, **options)]
+    return [
+        {**{name: list(map(float, choice.pop(name))) for name in ARRAY_FIELDS}, "others": repr(choice)}
+        for choice in found
+    ]
 
 
 def _entry(**fields: Any) -> dict[str, Any]:

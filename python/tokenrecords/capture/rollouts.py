@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokenrecords.capture.rows import Reading
-from tokenrecords.engines.body import natively, parsed
+from tokenrecords.engines.body import natively, parsed, spliced
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import set_origin
 from tokenrecords.files.names import COMPRESSED, SUFFIX, PathLike
@@ -95,7 +95,7 @@ class Capture:
 
     def _entries(self, line: bytes) -> list[TokenEntry]:
         """The records of a line."""
-        found = natively(line, lambda native: self._of_row(native.payload, native))
+        found = natively(spliced(line), lambda native: self._of_row(native.payload, native))
         return self._of_row(parsed(line)) if found is None else found
 
     def _of_row(self, row: Any, native: Spliced | None = None) -> list[TokenEntry]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
+from tokenrecords.engines.body import Entries, is_entries
 from tokenrecords.engines.dialects import detect_dialect
 from tokenrecords.engines.joining import RULES, Growing, append, closed, set_once, unpacked
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
@@ -156,18 +157,16 @@ class _Choice:
 def _part(k: int, choice: Mapping[str, Any]) -> _Part:
     delta, logprobs = mapping(choice.get("delta")), mapping(choice.get("logprobs"))
     swept = [mapping(holder.get("provider_specific_fields")) for holder in (choice, delta)]
-    entries = choice["logprobs"] if isinstance(choice.get("logprobs"), list) else entries_of(logprobs)
-    words = [mapping(entry).get("token") for entry in entries] if isinstance(entries, list) else logprobs.get("tokens")
+    entries = choice["logprobs"] if is_entries(choice.get("logprobs")) else entries_of(logprobs)
     texts = [choice.get("text"), *(delta.get(name) for name in _TEXTS), delta.get("tool_calls")]
     ids = _first_of(*((holder, _IDS) for holder in (choice, *swept, delta)), (logprobs, ("token_ids",)))
     scored = _first_of((logprobs, ("token_logprobs",)), (choice, _SCORES), (delta, _SCORES))
-    numbered = isinstance(entries, list) and any(_has_id(mapping(entry)) for entry in entries)
     ids, scored = unpacked(GENERATION, ids, k), unpacked(LOG_PROBS, scored, k)
     return _Part(
         chunk=k,
         says=any(texts) or delta.get("function_call") is not None,
         token_ids=None if ids is None else count(ids),
-        words=numbered or ids_from_words(words) is not None,
+        words=_have_ids(entries) if is_entries(entries) else _are_ids(logprobs.get("tokens")),
         log_probs=count(scored if entries is None else entries),
     )
 
@@ -176,8 +175,19 @@ def _first_of(*places: tuple[Mapping[str, Any], Iterable[str]]) -> Any:
     return next((holder[name] for holder, names in places for name in names if holder.get(name) is not None), None)
 
 
+def _have_ids(entries: list[Any] | Entries) -> bool:
+    if type(entries) is Entries:
+        return any(map(entries.holds, ("token_id", "id", "token")))
+    entries = list(map(mapping, entries))
+    return any(map(_has_id, entries)) or _are_ids([entry.get("token") for entry in entries])
+
+
 def _has_id(entry: Mapping[str, Any]) -> bool:
     return any(entry.get(key) is not None and not isinstance(entry[key], str) for key in ("token_id", "id"))
+
+
+def _are_ids(words: Any) -> bool:
+    return ids_from_words(words) is not None
 
 
 def _merge(into: dict[str, Any], values: Mapping[str, Any], k: int, once: frozenset[str] = _ONCE) -> None:
@@ -201,7 +211,7 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any], k: int, once: frozen
 
 
 def _merge_logprobs(into: dict[str, Any], logprobs: Any, k: int) -> None:
-    if isinstance(logprobs, list):
+    if is_entries(logprobs):
         logprobs = {"content": logprobs}
     elif isinstance(logprobs, int | float):
         logprobs = {"token_logprobs": [logprobs]}  # Together: that of the chunk's token

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tokenrecords._core import SseEvents
 from tokenrecords.engines import anthropic_events, responses_events
 from tokenrecords.engines.joining import WORDS
 from tokenrecords.engines.sse import DONE, chunk_of
-from tokenrecords.engines.stream import merge_events, server_error
+from tokenrecords.engines.stream import serve_events, server_error
 
 if TYPE_CHECKING:
-    from tokenrecords.engines.body import Bytes
+    from tokenrecords.engines.body import Bytes, Served
 
 _ENDS: Final = responses_events.ENDS | anthropic_events.ENDS
 # What an event holds as a key or a value of its own if it is to be looked at: a quote in a text has a backslash.
-_TELLING: Final = re.compile("|".join(f'"{re.escape(word)}"' for word in ("error", *WORDS, *sorted(_ENDS))).encode())
+_TELLING: Final = ("error", *WORDS, *sorted(_ENDS))
 
 
 class EventStream:
@@ -31,8 +30,7 @@ class EventStream:
     def __init__(self) -> None:
         self.error: str | None = None
         self.end_at: int | None = None
-        self._events = SseEvents()
-        self._seen = 0
+        self._events = SseEvents(_TELLING)
 
     @property
     def body(self) -> bytes:
@@ -44,25 +42,29 @@ class EventStream:
         self._events.feed(bytes(packet))
         self._look()
 
-    def payload(self, *, dialect: str | None = None, check_ids: bool = True) -> Any:
-        """What `merge_stream` gives of the whole stream, once all bytes have come.
+    def payload(self, *, is_cut: bool = False) -> Served:
+        """What the chunks so far join to, as `merge_stream` says.
+
+        Args:
+            is_cut: True where the bytes end before the stream does: an event of which a part has come is left out, and
+                else taken for the whole.
 
         Raises:
             ValueError: As `merge_stream`.
         """
-        self._events.end()
-        self._look()
-        return merge_events(self._events, dialect=dialect, check_ids=check_ids)
+        if not is_cut:
+            self._events.end()
+            self._look()
+        return serve_events(self._events)
 
     def _look(self) -> None:
-        """Look at the events that are whole since the last time."""
-        for place in range(self._seen, len(self._events)):
+        """Look at the telling ones of the events that are whole since the last time."""
+        for place in self._events.telling():
             kind, begin, data = self._events[place]
             if kind == "data" and data == DONE:
                 self._end(begin)
-            elif kind == "error" or _TELLING.search(data):
+            else:
                 self._watch(kind, begin, data)
-        self._seen = len(self._events)
 
     def _watch(self, kind: str, begin: int, data: bytes) -> None:
         try:
@@ -71,7 +73,8 @@ class EventStream:
             return  # for `payload` to say
         if self.error is None:
             self.error = responses_events.failure(chunk) or server_error(chunk)
-        if chunk.get("type") in _ENDS:
+        said = chunk.get("type")
+        if isinstance(said, str) and said in _ENDS:
             self._end(begin)
 
     def _end(self, begin: int) -> None:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tokenrecords._core import IdWords
+from tokenrecords.engines.body import Entries, join_columns
 from tokenrecords.engines.payload import count
 from tokenrecords.tokens import arrays
 from tokenrecords.tokens.arrays import Fault, join_arrays, same
@@ -58,7 +60,7 @@ def unpacked(key: str, value: Any, k: int) -> Any:
 
 
 def join(parts: Joined) -> Any:
-    """Texts as one text, arrays as one array, lists as one list.
+    """Texts as one text, arrays as one array, `Entries` as one, lists as one list.
 
     Raises:
         ValueError: Texts and lists.
@@ -67,8 +69,12 @@ def join(parts: Joined) -> Any:
         return "".join(parts)
     if any(isinstance(part, str) for part in parts):
         raise ValueError("a value of the stream comes as text in some chunks and as a list in others")
-    if all(isinstance(part, np.ndarray) for part in parts):
-        filled = [part for part in parts if len(part)] or parts[:1]
+    filled = [part for part in parts if len(part)] or parts[:1]
+    if all(type(part) is Entries for part in filled):
+        return Entries.joined(filled)
+    if all(isinstance(part, IdWords) for part in filled):
+        return join_columns(filled)
+    if all(isinstance(part, np.ndarray) for part in filled):
         if any(part.dtype.kind not in "iu" for part in filled):
             return np.concatenate(filled)
         joined = join_arrays(filled)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from tokenrecords.engines.body import BODY, Spliced, natively, parsed
+from tokenrecords.engines.body import BODY, Served, Spliced, natively, parsed, spliced
 from tokenrecords.engines.choice import MissingField, RawChoice, ResponseFault, Source
 from tokenrecords.engines.dialects import BY_NAME, Dialect, dialect_of
 from tokenrecords.engines.payload import Payload, mapping, unwrap
@@ -67,7 +68,7 @@ def read_payload(
     """What `read_response` gives, behind the payload as it was unwrapped.
 
     Args:
-        payload: As for `read_response`, or one that is `Spliced`.
+        payload: As for `read_response`, or one that is `Served` or `Spliced`.
         dialect: As for `read_response`.
         check: As `check_counts` of `read_response`.
         prompts: As `prompt_token_ids` of `read_response`.
@@ -79,10 +80,12 @@ def read_payload(
     """
     if isinstance(payload, BODY):
         body = bytes(payload)
-        found = natively(body, lambda native: _read_spliced(native, dialect, check=check, prompts=prompts))
+        payload = Served(spliced(body), partial(parsed, body))
+    if isinstance(payload, Served):
+        found = natively(payload.spliced, lambda native: _read_spliced(native, dialect, check=check, prompts=prompts))
         if found is not None:
             return found
-        payload = parsed(body)
+        payload = payload.parsed
     if isinstance(payload, Spliced):
         return _read_spliced(payload, dialect, check=check, prompts=prompts)
     sent = unwrap(payload)

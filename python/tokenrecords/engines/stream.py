@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, Protocol
 
@@ -11,6 +12,7 @@ from pydantic_core import from_json
 from tokenrecords._core import ChunkRules, SseEvents
 from tokenrecords.engines import anthropic_events, responses_events
 from tokenrecords.engines.anthropic_events import Messages
+from tokenrecords.engines.body import Served, natively, spliced
 from tokenrecords.engines.completion_chunks import Completion
 from tokenrecords.engines.joining import WORDS
 from tokenrecords.engines.llama_cpp_chunks import Pieces
@@ -22,6 +24,8 @@ from tokenrecords.engines.tgi_chunks import Tokens
 
 # What comes in between to keep a connection open.
 _SIGNS_OF_LIFE: Final = ("ping", "keepalive")
+# Lists that are worth an array each; more of them are chunks that could not be joined.
+_MOST_LISTS: Final = 64
 # What a response has where an error has its words.
 _PARTS: Final = frozenset({"choices", "usage", "output", "content", "text", "token", "output_ids", "meta_info"})
 
@@ -84,29 +88,50 @@ def merge_events(events: SseEvents, *, dialect: str | None = None, check_ids: bo
     Raises:
         ValueError: As `merge_stream`.
     """
-    alike = _joined(events)
-    if alike is not None:
+    return _parsed(events, _joined(events), partial(_merge, dialect=dialect, check_ids=check_ids))
+
+
+def serve_events(events: SseEvents) -> Served:
+    """The payload of the events of a stream, of which the lists of tokens are read as arrays if they can be.
+
+    Raises:
+        ValueError: As `merge_stream`.
+    """
+    text = _joined(events)
+    # However short the lists of a chunk are, those of all chunks are long, but not if each chunk stays one.
+    chunks = None if text is None else spliced(text, least=1, most=_MOST_LISTS)
+    native = natively(chunks, lambda native: native.turned_into(_merge(native.payload)))
+    return Served(native, partial(_parsed, events, text, _merge))
+
+
+def _parsed(events: SseEvents, text: bytes | None, merge: Callable[[Iterable[Chunk]], Any]) -> Any:
+    if text is not None:
         try:
-            return _merge(alike, dialect, check_ids=check_ids)
+            return merge(from_json(text))
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001, S110 - whatever it is: chunk by chunk it has its place
             pass
-    return _merge(parsed([events]), dialect, check_ids=check_ids)
+    return merge(parsed([events]))
 
 
-def _joined(events: SseEvents) -> list[Chunk] | None:
-    """The chunks, those as one that may be taken so; None where they are for `parsed` to read."""
+def _joined(events: SseEvents) -> bytes | None:
+    """The chunks as a JSON array, those as one that may be taken so; None where they are for `parsed` to read."""
     try:
-        held = (from_json(events[place][2]) for place in range(len(events)))
+        held = map(_glanced_at, (events[place][2] for place in range(len(events))))
         kind = next(_kind(chunk) for chunk in held if not _is_sign_of_life(chunk))
-        text = events.joined(kind.RULES)
-        return None if text is None else from_json(text)
+        return events.joined(kind.RULES)
     except (ValueError, StopIteration, AttributeError, TypeError):  # the first of them is no chunk
         return None
 
 
-def _merge(chunks: Iterable[Chunk], dialect: str | None, *, check_ids: bool) -> Any:
+def _glanced_at(data: bytes) -> Chunk:
+    """A chunk as far as its keys go: a prompt may be long, and is not parsed twice."""
+    native = spliced(data)
+    return from_json(data) if native is None else native.payload  # type: ignore[no-any-return]
+
+
+def _merge(chunks: Iterable[Chunk], dialect: str | None = None, *, check_ids: bool = True) -> Any:
     stream: _Stream | None = None
     for k, chunk in enumerate(chunks):
         error = server_error(chunk)

@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tokenrecords.capture.entries import entries_from_response
+from tokenrecords.engines.body import Served
 from tokenrecords.engines.stream import server_error
 from tokenrecords.entry.errors import one_line
 from tokenrecords.files.names import SUFFIX
@@ -53,7 +54,7 @@ class Call:
         """True until it is recorded, lost or taken back."""
         return self.id in self._session.open
 
-    async def record(self, payload: Any, *, partial: bool = False) -> None:
+    async def record(self, payload: bytes | Served, *, partial: bool = False) -> None:
         """Record what the engine answered; return when that survives what the settings say.
 
         Args:
@@ -99,7 +100,7 @@ class Call:
         self._session.take_back(self.id, why)
         self._state.metrics.ended("failed")
 
-    def _entries(self, payload: Any, *, partial: bool) -> list[TokenEntry]:
+    def _entries(self, payload: bytes | Served, *, partial: bool) -> list[TokenEntry]:
         latency = time.perf_counter() - self._clock
         fields: dict[str, Any] = {**self._kept, "engine": self.engine, "started_at": self._started, "latency": latency}
         if partial:
@@ -127,20 +128,23 @@ class Call:
                     setattr(entry, name, value)
         return entries
 
-    def _keep_messages(self, payload: Any) -> None:
-        answer = json.loads(payload) if isinstance(payload, bytes) else payload
-        kept = {"model_call_id": self.id, "request": self._request.said, "response": answer}
+    def _keep_messages(self, payload: bytes | Served) -> None:
+        kept = {"model_call_id": self.id, "request": self._request.said, "response": _parsed(payload)}
         line = json.dumps(kept, default=_as_list, ensure_ascii=False) + "\n"
         append(self._session.path(MESSAGES), line)
 
 
-def _error(payload: Any) -> str | None:
+def _error(payload: bytes | Served) -> str | None:
     """What an answer without choices says went wrong."""
     try:
-        whole = json.loads(payload) if isinstance(payload, bytes) else payload
+        whole = _parsed(payload)
     except ValueError:
         return None
     return server_error(whole) if isinstance(whole, dict) and not whole.get("choices") else None
+
+
+def _parsed(payload: bytes | Served) -> Any:
+    return payload.parsed if isinstance(payload, Served) else json.loads(payload)
 
 
 def _as_list(value: Any) -> list[Any]:

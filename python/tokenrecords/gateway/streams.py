@@ -18,6 +18,7 @@ from tokenrecords.gateway.sending import BROKEN, error
 if TYPE_CHECKING:
     from multidict import CIMultiDict
 
+    from tokenrecords.engines.body import Served
     from tokenrecords.gateway.calls import Call
     from tokenrecords.gateway.requests import Request
     from tokenrecords.gateway.state import State
@@ -64,14 +65,14 @@ class Passing:
         rest, self._held = self._held, b""
         return self._shown(rest)
 
-    def payload(self) -> Any:
+    def payload(self) -> Served:
         """What the whole stream joins to.
 
         Raises:
             ValueError: It was cut off, or is what `merge_stream` refuses.
         """
         payload = self.stream.payload()
-        self._is_finished = _is_finished(payload)
+        self._is_finished = _is_finished(payload.payload)
         if self.is_cut:
             raise ValueError("the stream was cut off: it has no last event, and no reason why it ended")
         return payload
@@ -159,7 +160,7 @@ async def _record_partly(state: State, passing: Passing, call: Call) -> None:
         return
     if state.settings.keep_partial:
         try:
-            payload = passing.stream.payload()
+            payload = passing.stream.payload(is_cut=True)
             await asyncio.shield(call.record(payload, partial=True))
         except (ValueError, LostCallError, EngineError):
             pass

@@ -94,8 +94,8 @@ impl<'a> Run<'a> {
             match piece {
                 Piece::Text(_) => {}
                 // One that is empty follows empty ones alone.
-                Piece::List(_) if super::trim(text).is_empty() => {}
-                Piece::List(_) => push(joined, b",")?,
+                Piece::List(_) | Piece::Entries(_) if super::trim(text).is_empty() => {}
+                Piece::List(_) | Piece::Entries(_) => push(joined, b",")?,
                 Piece::Last(_) => joined.clear(),
             }
             push(joined, text)?;
@@ -166,6 +166,38 @@ mod tests {
         );
         assert_eq!(joined(&[]).unwrap(), "[]");
         assert_eq!(joined(&["{}", " {} ", "{}"]).unwrap(), "[{}]");
+    }
+
+    #[test]
+    fn pieces_may_be_spaced_otherwise_than_before() {
+        let chunks =
+            [r#"{"t":"a","l":[1],"v":1}"#, r#"{"t": "b","l": [2 ],"v": 2}"#, r#"{"t":  "c", "l":[3],"v":3 } "#];
+        assert_eq!(joined(&chunks).unwrap(), r#"[{"t":"abc","l":[1,2 ,3],"v":3}]"#);
+    }
+
+    #[test]
+    fn what_is_spelled_alike_may_still_differ() {
+        let chunk = r#"{"t":"a","l":["x"],"e":[{"a":1}],"v":1}"#;
+        for (from, to) in [
+            ("\"x\"", "1"),
+            ("\"x\"", "\"token_id:1\""),
+            ("\"x\"", "\"x\",1"),
+            ("[\"x\"]", "null"),
+            ("[\"x\"]", "[]"),
+            ("{\"a\":1}", "{\"b\":1}"),
+            ("{\"a\":1}", "{\"a\":null}"),
+            ("{\"a\":1}", "1"),
+            ("\"a\",", "null,"),
+            ("\"v\":1", "\"v\":null"),
+            ("\"v\":1", "\"v\":[1]"),
+            ("\"v\":1", "\"v\":1,\"w\":1"),
+        ] {
+            let other = chunk.replacen(from, to, 1);
+            assert_eq!(joined(&[chunk, &other, chunk]).unwrap(), format!("[{chunk},{other},{chunk}]"));
+        }
+        for odd in [r#"{"t":"a","l":["x"],"e":[{"a":1}],"v":1}}"#, r#"{"t":"a","l":["x"],"e":[{"a":1}],"v":01}"#] {
+            assert_eq!(joined(&[chunk, odd]), None);
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(super) enum Piece {
     Text(Range<usize>),
     /// A list, between its brackets.
     List(Range<usize>),
+    /// A list of entries, between its brackets.
+    Entries(Range<usize>),
     /// All of the last one.
     Last(Range<usize>),
 }
@@ -21,7 +23,7 @@ impl Piece {
     /// Where it stands in the chunk.
     pub(super) fn place(&self) -> Range<usize> {
         match self {
-            Self::Text(place) | Self::List(place) | Self::Last(place) => place.clone(),
+            Self::Text(place) | Self::List(place) | Self::Entries(place) | Self::Last(place) => place.clone(),
         }
     }
 }
@@ -31,6 +33,8 @@ impl Piece {
 pub(super) struct Outline {
     /// Keys in their order, kinds of values, and the values that must be the same.
     pub(super) shape: Vec<u8>,
+    /// The kinds of the elements of each list that is joined.
+    pub(super) kinds: Vec<u8>,
     /// What is joined, in order.
     pub(super) pieces: Vec<Piece>,
     /// How many elements each list has.
@@ -45,15 +49,24 @@ pub(super) struct Outline {
 impl Outline {
     /// Reads a chunk; None where it is no object that is surely well-formed.
     ///
-    /// Of a list that begins as that of the chunk before, which was read, only the rest is read.
+    /// Of one that is spelled as the chunk before, which was read, only the pieces are read; of a list that begins as
+    /// that of the chunk before only the rest.
     pub(super) fn read<'a>(&mut self, text: &'a [u8], rules: &Rules, before: Option<(&'a [u8], &Self)>) -> Option<()> {
+        self.clear();
+        if Walk::new(text, self, before).like_the_one_before().is_none() {
+            self.clear();
+            Walk::new(text, self, before).whole(rules)?;
+        }
+        str::from_utf8(text).is_ok().then_some(())
+    }
+
+    fn clear(&mut self) {
         self.shape.clear();
+        self.kinds.clear();
         self.pieces.clear();
         self.counts.clear();
         self.growth = Growth { is_again: true, ..Growth::default() };
         (self.has_others, self.stands_alone) = (false, false);
-        Walk::new(text, self, before).whole(rules)?;
-        str::from_utf8(text).is_ok().then_some(())
     }
 
     /// How the next chunk goes on with this one, if they may be one.
@@ -61,7 +74,7 @@ impl Outline {
     /// Where lists of one chunk are as long as each other those of the next must be: the reader compares their lengths
     /// chunk by chunk, and then sees as much in the sums.
     pub(super) fn step(&self, next: &Self) -> Option<Step> {
-        if self.stands_alone || next.stands_alone || self.shape != next.shape {
+        if self.stands_alone || next.stands_alone || self.shape != next.shape || self.kinds != next.kinds {
             return None;
         }
         if self.growth.is_there {

@@ -17,6 +17,9 @@ const MOST_DIGITS: usize = 9;
 /// Ends a part of a shape. No JSON text has it.
 const END: u8 = 0;
 
+/// Ends the kinds of a list, as nothing else does.
+const END_OF_LIST: u8 = 1;
+
 /// A walk over a chunk. None everywhere: it is not surely well-formed.
 pub(super) struct Walk<'a, 'b> {
     cursor: Cursor<'a>,
@@ -37,6 +40,38 @@ impl<'a, 'b> Walk<'a, 'b> {
     pub(super) fn whole(mut self, rules: &Rules) -> Option<()> {
         self.object(rules, 0)?;
         self.cursor.peek().is_none().then_some(())
+    }
+
+    /// Walks over a chunk that is spelled as the one before but for its pieces, each of the same kind; None for others.
+    pub(super) fn like_the_one_before(mut self) -> Option<()> {
+        let (text, before) = self.before.filter(|(_, before)| !before.stands_alone && !before.growth.is_there)?;
+        let mut kept = 0;
+        for piece in &before.pieces {
+            let place = piece.place();
+            let start = if matches!(piece, Piece::Last(_)) { place.start } else { place.start - 1 };
+            self.cursor.skips(&text[kept..start]).then_some(())?;
+            kept = match piece {
+                Piece::Last(_) => place.end,
+                _ => place.end + 1,
+            };
+            self.cursor.peek()?;
+            let start = self.cursor.at();
+            match piece {
+                Piece::Text(_) => self.text(start)?,
+                Piece::List(_) => self.list(false, 0)?,
+                Piece::Entries(_) => self.list(true, 0)?,
+                // A list or null is not what was there.
+                Piece::Last(_) if matches!(self.cursor.peek()?, b'[' | b'n') => return None,
+                Piece::Last(_) => {
+                    self.skip(0)?;
+                    self.last(start);
+                }
+            }
+        }
+        let is_like = self.cursor.skips(&text[kept..]) && self.cursor.peek().is_none();
+        self.outline.shape.clone_from(&before.shape);
+        self.outline.has_others = before.has_others;
+        (is_like && self.outline.kinds == before.kinds).then_some(())
     }
 
     fn object(&mut self, rules: &Rules, depth: usize) -> Option<()> {
@@ -203,14 +238,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         if self.cursor.take(b']').is_none() {
             loop {
                 count += 1;
-                let kind = self.outline.shape.len();
+                let kind = self.outline.kinds.len();
                 match self.cursor.peek()? {
                     b'{' if of_entries => self.entry(depth + 1)?,
                     _ => self.kind(depth + 1)?,
                 }
-                let shape = &mut self.outline.shape;
+                let kinds = &mut self.outline.kinds;
                 match before {
-                    Some(before) if shape[before..kind] == shape[kind..] => shape.truncate(kind),
+                    Some(before) if kinds[before..kind] == kinds[kind..] => kinds.truncate(kind),
                     _ => before = Some(kind),
                 }
                 if !self.cursor.goes_on(b']')? {
@@ -218,8 +253,9 @@ impl<'a, 'b> Walk<'a, 'b> {
                 }
             }
         }
-        self.outline.shape.push(b']');
-        self.outline.pieces.push(Piece::List(start..self.cursor.at() - 1));
+        self.outline.kinds.push(END_OF_LIST);
+        let place = start..self.cursor.at() - 1;
+        self.outline.pieces.push(if of_entries { Piece::Entries(place) } else { Piece::List(place) });
         self.outline.counts.push(count);
         Some(())
     }
@@ -230,15 +266,15 @@ impl<'a, 'b> Walk<'a, 'b> {
         if self.cursor.take(b'}').is_none() {
             loop {
                 let key = self.cursor.key()?;
-                self.outline.shape.extend_from_slice(key);
-                self.outline.shape.push(END);
+                self.outline.kinds.extend_from_slice(key);
+                self.outline.kinds.push(END);
                 self.kind(depth + 1)?;
                 if !self.cursor.goes_on(b'}')? {
                     break;
                 }
             }
         }
-        self.outline.shape.push(END);
+        self.outline.kinds.push(END);
         Some(())
     }
 
@@ -260,7 +296,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 first
             }
         };
-        self.outline.shape.push(kind);
+        self.outline.kinds.push(kind);
         Some(())
     }
 
@@ -270,6 +306,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             return None;
         }
         match self.cursor.peek()? {
+            b'[' if self.cursor.integers().is_some() => Some(()),
             open @ (b'{' | b'[') => {
                 // In ASCII the bracket that closes stands two behind the one that opens.
                 let close = open + 2;
