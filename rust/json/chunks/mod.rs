@@ -70,8 +70,7 @@ impl<'a> Run<'a> {
     /// Takes the next one.
     fn add(&mut self, text: &'a [u8], outline: &mut Outline) -> Reading<()> {
         if self.step == Some(Step::Again) {
-            self.text = text;
-            self.pieces.clone_from(&outline.pieces);
+            self.text = text; // nothing is joined to it
         } else {
             self.join(text, &outline.pieces)?;
         }
