@@ -26,6 +26,14 @@ impl Piece {
             Self::Text(place) | Self::List(place) | Self::Entries(place) | Self::Last(place) => place.clone(),
         }
     }
+
+    /// The same with its quotes or brackets.
+    pub(super) fn whole(&self) -> Range<usize> {
+        match self {
+            Self::Last(place) => place.clone(),
+            _ => self.place().start - 1..self.place().end + 1,
+        }
+    }
 }
 
 /// A chunk as far as it decides what is joined.

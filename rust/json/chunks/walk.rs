@@ -47,21 +47,17 @@ impl<'a, 'b> Walk<'a, 'b> {
         let (text, before) = self.before.filter(|(_, before)| !before.stands_alone && !before.growth.is_there)?;
         let mut kept = 0;
         for piece in &before.pieces {
-            let place = piece.place();
-            let start = if matches!(piece, Piece::Last(_)) { place.start } else { place.start - 1 };
-            self.cursor.skips(&text[kept..start]).then_some(())?;
-            kept = match piece {
-                Piece::Last(_) => place.end,
-                _ => place.end + 1,
-            };
-            self.cursor.peek()?;
+            let whole = piece.whole();
+            self.cursor.skips(&text[kept..whole.start]).then_some(())?;
+            kept = whole.end;
+            let first = self.cursor.peek()?;
             let start = self.cursor.at();
             match piece {
                 Piece::Text(_) => self.text(start)?,
                 Piece::List(_) => self.list(false, 0)?,
                 Piece::Entries(_) => self.list(true, 0)?,
                 // A list or null is not what was there.
-                Piece::Last(_) if matches!(self.cursor.peek()?, b'[' | b'n') => return None,
+                Piece::Last(_) if matches!(first, b'[' | b'n') => return None,
                 Piece::Last(_) => {
                     self.skip(0)?;
                     self.last(start);
