@@ -257,3 +257,12 @@ def test_metrics(tmp_path: Path) -> None:
         assert str(ASK) not in text
 
     run(tmp_path, test, answer)
+
+
+def test_the_records_behind_a_call_of_several_choices(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        calls = [(await rig.post())[1]["x-tokenrecords-call"] for _ in range(2)]
+        behind = await asyncio.to_thread(rig.admin().records, "s", after=calls[0])
+        assert [entry.model_call_id for entry in behind] == [f"{calls[1]}#0", f"{calls[1]}#1"]
+
+    run(tmp_path, test, says(chat([1], [2], n=2)))

@@ -9,6 +9,7 @@ from aiohttp import web
 from support.gateways import ASK, Answer, Rig, chat, chunks, rig, says, sse, streams
 from tokenrecords.files import durable
 from tokenrecords.files.side_files import read_side_files
+from tokenrecords.gateway.commits import Commits
 
 PROMPT, GENERATION = [1, 2, 3], [41, 2]
 
@@ -137,3 +138,46 @@ def test_another_process_counts_alike(tmp_path: Path) -> None:
 
     run(tmp_path, answer, first)
     run(tmp_path, answer, second)
+
+
+def test_a_loss_is_on_the_disk_and_a_note_of_a_call_is_with_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[str, bool] = {}
+
+    def append(path: Path, lines: list[bytes], *, fsync: bool, mode: int) -> None:
+        synced[path.suffix] = fsync
+        durable.append_lines(path, lines, fsync=fsync, mode=mode)
+
+    async def test(rig: Rig) -> None:
+        monkeypatch.setattr("tokenrecords.gateway.store.append_lines", append)
+        assert (await rig.post())[0] == 502
+        assert synced == {".intents": False, ".lost": True}
+
+    run(tmp_path, says({"choices": []}), test)
+
+
+def test_the_name_of_a_new_file_is_synced_whoever_waits_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("tokenrecords.gateway.commits.sync", synced.append)
+
+    async def both() -> None:
+        commits = Commits()
+        path = tmp_path / "s"
+        await asyncio.gather(commits.durable(path, is_new=True), commits.durable(path, is_new=False))
+        commits.close()
+
+    asyncio.run(both())
+    assert synced == [tmp_path / "s", tmp_path]
+
+
+def test_an_error_beside_choices_without_ids_is_a_loss(tmp_path: Path) -> None:
+    """Something was generated, whatever went wrong then."""
+
+    async def test(rig: Rig) -> None:
+        assert (await rig.post())[0] == 502
+        assert await counts(rig) == (0, 1, 0, False)
+
+    body = {**chat(PROMPT, GENERATION), "error": {"message": "planted"}}
+    body["choices"][0]["token_ids"] = None
+    run(tmp_path, says(body), test)

@@ -69,6 +69,8 @@ def test_a_session_that_is_let_go_meanwhile_has_no_double(tmp_path: Path, monkey
         await rig.get("/sessions/another")
         await upload.end()
         await engine.begun.wait()
+        await rig.get("/sessions/another")
+        await rig.get("/sessions/third")
         assert (await rig.get("/sessions/s"))[1]["open"] == 1
         engine.may_end.set()
         assert await upload.status() == 200

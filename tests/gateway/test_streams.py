@@ -296,3 +296,19 @@ def test_the_events_of_a_responses_stream(tmp_path: Path) -> None:
         assert (entry.response_id, entry.generation_token_ids.tolist()) == ("resp", [41])
 
     run(tmp_path, streams(sse(events, done=False)), test)
+
+
+def test_a_stream_of_which_one_choice_has_not_ended_is_cut_off(tmp_path: Path) -> None:
+    parts = []
+    for chunk in chunks(PROMPT, GENERATION):
+        parts.append(chunk)
+        if chunk["choices"][0]["finish_reason"] is None:
+            parts.append({**chunk, "choices": [{**chunk["choices"][0], "index": 1}]})
+
+    async def test(rig: Rig) -> None:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await rig.post(body=ASKED)
+        assert rig.records() == []
+        assert len(rig.lines(".lost")) == 1
+
+    run(tmp_path, streams(sse(parts, done=False)), test)
