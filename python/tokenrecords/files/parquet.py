@@ -14,7 +14,7 @@ from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
 from tokenrecords.files.arrow import RECORD_SCHEMA, as_rows, in_chunks, made_of, record_schema, to_batch
-from tokenrecords.files.jsonl import RecordError
+from tokenrecords.files.jsonl import RecordError, left_out
 from tokenrecords.files.names import PARQUET, is_compressed
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
@@ -113,8 +113,15 @@ def scan_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
 
 
 def read_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "raise") -> list[TokenEntry]:
-    """The records of Parquet files as a list; the arguments and errors of `scan_parquet`."""
-    return list(scan_parquet(source, on_error=on_error))
+    """The records of Parquet files as a list; the arguments and errors of `scan_parquet`.
+
+    With `on_error="skip"` one warning says how many rows were left out.
+    """
+    errors: list[RecordError] = []
+    entries = list(scan_parquet(source, on_error=errors.append if on_error == "skip" else on_error))
+    if errors:
+        left_out(errors, "row")
+    return entries
 
 
 def parquet_files(path: PathLike) -> list[Path]:
@@ -156,5 +163,7 @@ def _read(file: Path) -> Iterator[TokenEntry | RecordError]:
                         yield made
                     else:
                         yield RecordError(str(file), row, 0, one_line(made))
-    except (ValueError, pa.ArrowException) as error:  # pyarrow raises OSError, too, for data that are damaged
+    except (ValueError, OSError, pa.ArrowException) as error:
+        if getattr(error, "errno", None) is not None:  # not the data: the system
+            raise
         yield RecordError(str(file), row + 1, 0, one_line(error))
