@@ -58,7 +58,14 @@ def test_wide_ids(path, ids):
 def test_turns_of_a_rollout_stand_together(path):
     entries = [make_entry(rollout_id=rollout, model_call_id=str(at)) for at, rollout in enumerate("bacbab")]
     write_parquet(path, iter(entries))
-    assert [entry.rollout_id + entry.model_call_id for entry in read_parquet(path)] == ["b0", "b3", "b5", "a1", "a4", "c2"]  # fmt: skip
+    assert [entry.rollout_id + entry.model_call_id for entry in read_parquet(path)] == [
+        "b0",
+        "b3",
+        "b5",
+        "a1",
+        "a4",
+        "c2",
+    ]
 
 
 def test_row_groups_hold_no_more_ids_than_was_said(path):
