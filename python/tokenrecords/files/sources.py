@@ -147,8 +147,12 @@ class Feed:
     def _begin(self, place: int, offset: int) -> None:
         self.close()
         _, origin, stream = self._places[place]
+        if stream is not None and not _gives_lines(stream):
+            stream = cast("IO[bytes]", _OnlyReads(stream))
         if isinstance(stream, io.RawIOBase) and stream.seekable():
             stream = self._open.enter_context(_buffered(stream))
+        elif isinstance(stream, _OnlyReads):
+            stream = io.BufferedReader(stream, _BUFFER_SIZE)
         elif stream is None:
             stream = self._open.enter_context(open_file(cast("Path", origin)))
         if offset:
@@ -158,6 +162,40 @@ class Feed:
     def close(self) -> None:
         """Close the file that is open, unless its owner is somebody else."""
         self._open.close()
+
+
+def _gives_lines(stream: IO[bytes]) -> bool:
+    try:
+        return stream.readline(0) == b""
+    except (AttributeError, NotImplementedError, io.UnsupportedOperation):
+        return False
+
+
+class _OnlyReads(io.RawIOBase):
+    """A file of which no more is known than that it has `read`: pyarrow's give no lines."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        try:
+            return self._stream.seekable()
+        except AttributeError:
+            return False
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
 
 
 @contextmanager
