@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,10 +15,12 @@ from tokenrecords.files import durable
 from tokenrecords.files.arrow import RECORD_SCHEMA, as_rows, in_chunks, made_of, record_schema, to_batch
 from tokenrecords.files.jsonl import RecordError, left_out
 from tokenrecords.files.names import PARQUET, is_compressed
+from tokenrecords.files.sources import record_files
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from tokenrecords.files.arrow import IdType, Row
     from tokenrecords.files.jsonl import OnError
@@ -108,7 +109,7 @@ def scan_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     if on_error not in ("raise", "skip") and not callable(on_error):
         raise TypeError(f"on_error is {on_error!r}: 'raise', 'skip' or a function is needed")
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    files = [file for path in paths for file in parquet_files(path)]
+    files = [file for path in paths for file in record_files(path, (PARQUET,))]
     return _scanned(files, on_error)
 
 
@@ -122,22 +123,6 @@ def read_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     if errors:
         left_out(errors, "row")
     return entries
-
-
-def parquet_files(path: PathLike) -> list[Path]:
-    """The file, or the Parquet files in a directory.
-
-    Raises:
-        FileNotFoundError: There is no such file, or none in a directory.
-    """
-    path = Path(path)
-    if not path.is_dir():
-        path.stat()  # raises now, not at the first record
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(PARQUET) and file.is_file())
-    if not files:
-        raise FileNotFoundError(f"{path} holds no *{PARQUET}")
-    return files
 
 
 def _scanned(files: list[Path], on_error: OnError) -> Iterator[TokenEntry]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from tokenrecords.entry.entries import several
-from tokenrecords.files.names import RECORD_NAMES, SUFFIX, PathLike, is_compressed
+from tokenrecords.files.names import RECORD_NAMES, PathLike, is_compressed
 from tokenrecords.files.side_files import retired
 
 if TYPE_CHECKING:
@@ -68,8 +68,13 @@ def _files(paths: Iterable[PathLike]) -> list[Place]:
     return [Place(str(file), file) for path in paths for file in record_files(path)]
 
 
-def record_files(path: PathLike) -> list[Path]:
-    """The file, or the files of records in a directory."""
+def record_files(path: PathLike, endings: tuple[str, ...] = RECORD_NAMES) -> list[Path]:
+    """The file, or the files of records in a directory: those whose names have one of the endings.
+
+    Raises:
+        TypeError: `path` is not a path.
+        FileNotFoundError: There is no such file, or none in a directory.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"source holds {type(path).__name__}: several sources must be paths")
     if not os.fspath(path):
@@ -78,14 +83,14 @@ def record_files(path: PathLike) -> list[Path]:
     if not path.is_dir():
         path.stat()  # raises now, not at the first record
         return [path]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(RECORD_NAMES) and file.is_file())
+    files = sorted(file for file in path.iterdir() if file.name.endswith(endings) and file.is_file())
     if not files:
         gone = retired(path)
         where = (
             f": the records of {gone:,} rollout{'' if gone == 1 else 's'} were retired once rebuilt, and their tokens "
             "are in the rows of the run's rollouts.jsonl"
         )
-        raise FileNotFoundError(f"{path} holds no *{SUFFIX}{where if gone else ''}")
+        raise FileNotFoundError(f"{path} holds no *{endings[0]}{where if gone else ''}")
     return files
 
 
