@@ -5,10 +5,10 @@ python benches/arrow.py [rollouts]
 
 from __future__ import annotations
 
-import io
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,33 +66,36 @@ def best(work: Callable[[], Any]) -> tuple[float, Any]:
 def main(count: int = 20) -> None:
     entries = rollouts(count)
     ids = sum(len(entry.prompt_token_ids) + len(entry.generation_token_ids) for entry in entries)
-    table = to_arrow(entries)
     print(f"{len(entries)} records, {ids:,} ids")
+    table = to_arrow(entries)
+
+    def by_rows() -> pa.Table:
+        return pa.Table.from_pylist([entry.model_dump(mode="json") for entry in entries])
+
+    works = {"to_arrow": lambda: to_arrow(entries), "from_pylist": by_rows, "from_arrow": lambda: from_arrow(table)}
+    for name, work in works.items():
+        seconds, result = best(work)
+        print(f"{name}: {seconds / ids * 1e9:.1f} ns an id")
+        if name == "from_arrow" and result != entries:
+            sys.exit("from_arrow does not give what was given to to_arrow")
+
+    read_lines = partial(read_jsonl, threads=1)
+    kinds: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
+        "r.tokens.jsonl": (write_jsonl, read_lines),
+        "r.tokens.jsonl.gz": (write_jsonl, read_lines),
+        "r.tokens.jsonl.zst": (write_jsonl, read_lines),
+        "defaults.parquet": (lambda path, entries: pq.write_table(to_arrow(entries), path), read_parquet),
+        "r.parquet": (write_parquet, read_parquet),
+    }
     with tempfile.TemporaryDirectory() as directory:
-        jsonl, parquet = Path(directory, "r.tokens.jsonl"), Path(directory, "r.parquet")
-        gz = Path(directory, "r.tokens.jsonl.gz")
-        results = {
-            "build the table": best(lambda: to_arrow(entries)),
-            "build the table by from_pylist": best(
-                lambda: pa.Table.from_pylist([e.model_dump(mode="json") for e in entries])
-            ),
-            "table to records": best(lambda: from_arrow(table)),
-            "write JSONL": best(lambda: write_jsonl(jsonl, entries)),
-            "write Parquet": best(lambda: write_parquet(parquet, entries)),
-            "read JSONL": best(lambda: read_jsonl(jsonl, threads=1)),
-            "read Parquet": best(lambda: read_parquet(parquet)),
-        }
-        for name, (seconds, result) in results.items():
-            print(f"{name}: {seconds / ids * 1e9:.2f} ns an id")
-            if name in ("table to records", "read JSONL", "read Parquet") and result != entries:
-                sys.exit(f"{name} does not give what was written")
-        write_jsonl(gz, entries)
-        defaults = io.BytesIO()
-        pq.write_table(table, defaults)
-        sizes = {"JSONL": jsonl.stat().st_size, "JSONL, gzip": gz.stat().st_size}
-        sizes |= {"Parquet, pyarrow's defaults": len(defaults.getvalue()), "Parquet": parquet.stat().st_size}
-        for name, size in sizes.items():
-            print(f"{name}: {size / ids:.2f} bytes an id")
+        for name, (write, read) in kinds.items():
+            path = Path(directory, name)
+            write_seconds, _ = best(partial(write, path, entries))
+            read_seconds, result = best(partial(read, path))
+            if result != entries:
+                sys.exit(f"{name} does not give back what was written")
+            times = f"{write_seconds / ids * 1e9:.1f} ns to write, {read_seconds / ids * 1e9:.1f} ns to read"
+            print(f"{name}: {path.stat().st_size / ids:.2f} bytes, {times}")
 
 
 if __name__ == "__main__":

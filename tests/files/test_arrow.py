@@ -1,5 +1,6 @@
 """Records as columns and back: nothing is lost, nothing wraps, nothing is copied."""
 
+import copy
 import math
 import re
 
@@ -196,6 +197,14 @@ def test_arrays_are_views_of_the_table():
     assert [entry.prompt_token_ids.tolist() for entry in entries] == [[1, 2], [4]]
 
 
+def test_a_deep_copy_lets_go_of_the_table():
+    [entry] = from_arrow(to_arrow([make_entry()]))
+    copied = copy.deepcopy(entry)
+    assert copied == entry
+    assert copied.prompt_token_ids.flags.owndata
+    assert copied.prompt_token_ids.flags.writeable
+
+
 def test_a_slice_of_a_table():
     entries = conversation(5)
     table = to_arrow(entries)
@@ -220,6 +229,7 @@ def test_what_is_too_much_for_one_chunk_goes_into_several(monkeypatch, limit):
     assert [len(batch) for batch in table.to_batches()] == [2, 2, 2, 1]
     assert from_arrow(table) == entries
     assert from_arrow(pa.concat_tables([table, table])) == entries * 2
+    assert {tuple(chunk.dictionary.to_pylist()) for chunk in table["model"].chunks} == {("m0", "m1", "m2")}
 
 
 def test_generated_ids_count_too(monkeypatch):

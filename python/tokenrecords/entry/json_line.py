@@ -154,7 +154,7 @@ def json_values(entry: BaseModel) -> dict[str, Any]:
     for name, value in entry:
         if name not in _APART:
             try:
-                fields[name] = to_jsonable_python(value, inf_nan_mode="constants")
+                fields[name] = to_jsonable_python(value)
             except ValueError as error:
                 raise _no_json(name, value, error) from error
     return {**fields, **_apart(entry)}

@@ -133,8 +133,8 @@ def _row(fields: dict[str, Any], *, dtype: np.dtype[Any]) -> Row:
     extra = {name: value for name, value in fields.items() if name not in values}
     if not isinstance(values[ROUTED_EXPERTS], str | None):  # routes that are not text have no column
         extra[ROUTED_EXPERTS], values[ROUTED_EXPERTS] = values[ROUTED_EXPERTS], None
-    values[_ITEMS] = to_json(values[_ITEMS], inf_nan_mode="constants")
-    values[EXTRA] = to_json(extra, inf_nan_mode="constants") if extra else None
+    values[_ITEMS] = to_json(values[_ITEMS])
+    values[EXTRA] = to_json(extra) if extra else None
     text = 0
     for name, value in values.items():
         if isinstance(value, str):
@@ -262,8 +262,6 @@ def _values(name: str, column: pa.ChunkedArray | pa.Array) -> Iterator[Any]:
 
 
 def _objects(chunk: pa.Array) -> list[Any]:
-    if isinstance(chunk, pa.ExtensionArray):
-        chunk = chunk.storage
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     objects: list[Any] = chunk.to_pylist()

@@ -105,6 +105,14 @@ def scan_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     Raises:
         FileNotFoundError: There is no such file, or no Parquet file in a directory.
         TypeError: An `on_error` of the wrong kind.
+
+    >>> import os, tempfile
+    >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
+    ...                    generation_log_probs=[-0.5])
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_parquet(os.path.join(directory, "a.parquet"), [entry])
+    ...     [found.model_call_id for found in scan_parquet(directory)]
+    ['c']
     """
     if on_error not in ("raise", "skip") and not callable(on_error):
         raise TypeError(f"on_error is {on_error!r}: 'raise', 'skip' or a function is needed")
@@ -117,6 +125,14 @@ def read_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     """The records of Parquet files as a list; the arguments and errors of `scan_parquet`.
 
     With `on_error="skip"` one warning says how many rows were left out.
+
+    >>> import os, tempfile
+    >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
+    ...                    generation_log_probs=[-0.5])
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_parquet(os.path.join(directory, "a.parquet"), [entry])
+    ...     read_parquet(directory)[0].prompt_token_ids
+    array([1, 2], dtype=int32)
     """
     errors: list[RecordError] = []
     entries = list(scan_parquet(source, on_error=errors.append if on_error == "skip" else on_error))
