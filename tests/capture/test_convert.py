@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.factories import conversation, line, make_entry
+from support.factories import bare, conversation, line, make_entry
 from tokenrecords import RecordError, write_jsonl
 from tokenrecords.arrow import read_parquet, write_parquet
 from tokenrecords.capture import convert as module
@@ -139,3 +139,6 @@ def test_values_that_are_not_the_same():
     ids = [[-1], [2**64 - 1], [2**64], [1]]
     assert len({digest(make_entry(prompt_token_ids=each)) for each in ids}) == 4
     assert digest(make_entry(generation_log_probs=[-0.0])) != digest(make_entry(generation_log_probs=[0.0]))
+    two = bare("c", [1, 2])
+    one = make_entry(prompt_token_ids=[], generation_token_ids=[1], generation_log_probs=[2 * 5e-324])  # the bytes of 2
+    assert digest(two) != digest(one)
