@@ -13,8 +13,10 @@ class Reads:
 
     def __init__(self, data):
         self._data = io.BytesIO(data)
+        self.asked = 0
 
     def read(self, size):
+        self.asked += 1
         return self._data.read(min(size, 100))
 
 
@@ -44,6 +46,12 @@ def test_a_long_line():
     long = line(model="x" * (3 << 20))
     for file in (pa.BufferReader(long + THREE), Reads(long + THREE)):
         assert call_ids(read_jsonl(file)) == ["c", "a", "b", "c"]
+
+
+def test_it_is_not_read_byte_by_byte():
+    file = Reads(THREE)
+    assert len(read_jsonl(file)) == 3
+    assert file.asked < len(THREE) / 50
 
 
 def test_its_owner_reads_on_where_the_records_end(path):
