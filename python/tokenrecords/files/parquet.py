@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tokenrecords.entry.entries import several
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
@@ -78,7 +77,7 @@ def write_parquet(
     if row_group < 1:
         raise ValueError(f"row_group is {row_group}: at least 1 is needed")
     schema = record_schema(ids)
-    rows = as_rows(several(entries), ids)
+    rows = as_rows(entries, ids)
     with durable.whole_file(path) as stream, pq.ParquetWriter(stream, schema, **_OPTIONS) as writer:
         for chunk in in_chunks(rows, row_group):
             writer.write_batch(to_batch(_by_rollout(chunk), schema), row_group_size=len(chunk))
