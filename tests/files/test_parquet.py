@@ -4,7 +4,10 @@ import gzip
 import io
 import pickle
 import re
+import signal
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -157,6 +160,25 @@ def test_an_interrupt_leaves_the_old_file(path):
         write_parquet(path, entries())
     assert path.read_bytes() == before
     assert names(path) == ["x.parquet"]
+
+
+KILLED = """
+import os, signal, sys
+from tokenrecords.arrow import read_parquet, write_parquet
+
+def entries():
+    yield from read_parquet(sys.argv[1]) * 3
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_parquet(sys.argv[1], entries(), row_group=3)
+"""
+
+
+def test_a_kill_leaves_the_old_file(path):
+    write_parquet(path, [make_entry()])
+    killed = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert read_parquet(path) == [make_entry()]
 
 
 def test_mode_and_links_stay(tmp_path, path):
