@@ -72,6 +72,13 @@ def types(session: nox.Session) -> None:
     session.run("stubtest", "tokenrecords._core")
 
 
+@nox.session
+def readers(session: nox.Session) -> None:
+    """What others read of our Parquet files, and give back."""
+    session.install(".[test]", "duckdb", "polars", "datasets")
+    session.run("pytest", "tests/files/test_readers.py")
+
+
 @nox.session(venv_backend="none")
 def rust(session: nox.Session) -> None:
     """The core's own tests, with the hardware back end and with it forced off."""
@@ -95,6 +102,7 @@ def benches(session: nox.Session) -> None:
     session.install(".[test]")
     results = Path(session.create_tmp()) / "results.json"
     session.run("python", "benches/bench.py", "--smoke", "--json", str(results))
+    session.run("python", "benches/arrow.py", "1")
     cargo(session, "bench", "--quiet", "--no-default-features", "--", "--test")
 
 

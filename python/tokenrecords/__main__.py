@@ -6,7 +6,14 @@ import warnings
 
 NO_EXTRA = 3  # the exit status of a missing extra; 1 says that something was found, 2 that nothing could be done
 # Which extra brings a module.
-_EXTRAS = {"typer": "cli", "rich": "cli", "aiohttp": "gateway", "multidict": "gateway", "prometheus_client": "gateway"}
+_EXTRAS = {
+    "typer": "cli",
+    "rich": "cli",
+    "pyarrow": "arrow",
+    "aiohttp": "gateway",
+    "multidict": "gateway",
+    "prometheus_client": "gateway",
+}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import tokenrecords
-from tokenrecords import _core
+from tokenrecords import _core, arrow
 from tokenrecords.engines import token_fields
 from tokenrecords.entry import model
 from tokenrecords.lineage import parents
@@ -19,6 +19,7 @@ def documented():
     """Every public function and class, and the methods of the classes, by name."""
     for module, names in (
         (tokenrecords, tokenrecords.__all__),
+        (arrow, arrow.__all__),
         (_core, [name for name in vars(_core) if not name.startswith("_")]),
         *((module, vars(module)) for module in (model, parents, token_fields, routed_experts)),
     ):
@@ -34,9 +35,10 @@ def documented():
 
 OBJECTS = {name: found for name, found in documented() if ">>>" in (found.__doc__ or "")}
 PUBLIC = [
-    getattr(tokenrecords, name)
-    for name in tokenrecords.__all__
-    if inspect.isroutine(getattr(tokenrecords, name)) or inspect.isclass(getattr(tokenrecords, name))
+    getattr(module, name)
+    for module in (tokenrecords, arrow)
+    for name in module.__all__
+    if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name))
 ]
 
 

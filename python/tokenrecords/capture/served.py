@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tokenrecords.capture.rollouts import BadLine, Capture, is_capture_file
 from tokenrecords.engines.body import parsed
 from tokenrecords.entry.model import origin
 from tokenrecords.files.jsonl import RecordError, scan_jsonl
-from tokenrecords.files.names import stem
+from tokenrecords.files.names import PARQUET, stem
 from tokenrecords.files.side_files import read_side_files
 from tokenrecords.files.sources import BOM, open_file, record_files
 
@@ -27,6 +28,8 @@ BadCall: TypeAlias = RecordError | BadLine
 def call_files(paths: Iterable[PathLike]) -> tuple[list[Path], dict[str, SideFiles]]:
     """The files that are named, and the files of records in directories; and the side files of their rollouts.
 
+    Where a directory has lines of records, Parquet files in it are passed over: they most likely hold the same ones.
+
     Raises:
         FileNotFoundError: There is no such file; or a directory has none, and no rollout whose side files say that it
             lost them.
@@ -36,11 +39,20 @@ def call_files(paths: Iterable[PathLike]) -> tuple[list[Path], dict[str, SideFil
     files: list[Path] = []
     for path in paths:
         try:
-            files += record_files(path)
+            files += _files(path)
         except FileNotFoundError:
             if not any(Path(of).parent == Path(path) and side.is_incomplete(()) for of, side in sides.items()):
                 raise
     return files, sides
+
+
+def _files(path: PathLike) -> list[Path]:
+    try:
+        return record_files(path)
+    except FileNotFoundError:
+        with suppress(FileNotFoundError):
+            return record_files(path, (PARQUET,))
+        raise
 
 
 class CallReader:
@@ -58,12 +70,19 @@ class CallReader:
         return self._entries
 
     def _read(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
-        for served, group in groupby(files, _is_served):
-            if served:
+        for kind, group in groupby(files, _kind):
+            if kind == "parquet":
+                yield from self._columns(list(group))
+            elif kind == "served":
                 for file in group:
                     yield from self._made(file)
             else:
                 yield from self._scanned(list(group), threads)
+
+    def _columns(self, files: list[Path]) -> Iterator[TokenEntry]:
+        from tokenrecords.files.parquet import scan_parquet  # noqa: PLC0415 - pyarrow is an extra
+
+        yield from scan_parquet(files, on_error=self.errors.append)
 
     def _scanned(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
         # A rollout may be retired, and its file deleted, while others are read.
@@ -97,6 +116,12 @@ class CallReader:
 
 def _line(entry: TokenEntry) -> int:
     return (origin(entry) or ("", 0))[1]
+
+
+def _kind(file: Path) -> Literal["parquet", "served", "records"]:
+    if file.name.endswith(PARQUET):
+        return "parquet"
+    return "served" if _is_served(file) else "records"
 
 
 def _is_served(file: Path) -> bool:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tokenrecords._core import __version__
 from tokenrecords.capture.entries import CHOICES
 from tokenrecords.capture.rollouts import Capture, record_path
 from tokenrecords.capture.rows import Reading
 from tokenrecords.capture.served import CallReader, call_files
+from tokenrecords.cli.convert import convert
 from tokenrecords.cli.gateway import gateway
+from tokenrecords.cli.progress import shown_progress
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
@@ -112,7 +113,7 @@ def capture(
         return read_jsonl(path)
 
     captured = Capture(earlier, Reading(dialect, choices, check_counts=not no_check_counts))
-    with responses.open("rb") as lines, _progress() as progress:
+    with responses.open("rb") as lines, shown_progress() as progress:
         task = progress.add_task(responses.name, total=responses.stat().st_size)
         for done in captured.read(lines, str(responses)):
             progress.advance(task, done)
@@ -193,7 +194,7 @@ def verify(
     started = time.perf_counter()
     reports = []
     sizes = {str(file): file.stat().st_size for file in files}
-    with _progress() as progress:
+    with shown_progress() as progress:
         task = progress.add_task("verify", total=sum(sizes[str(file)] for file in files))
         for path, found in verify_files(files, sides, vocab_size=vocab_size):
             reports.append(found)
@@ -211,6 +212,7 @@ def verify(
 
 
 app.command()(gateway)
+app.command()(convert)
 
 
 def _files(paths: Iterable[Path]) -> tuple[list[Path], dict[str, SideFiles]]:
@@ -256,9 +258,3 @@ def _count(things: Sized, noun: str) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _progress() -> Progress:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

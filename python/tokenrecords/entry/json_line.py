@@ -20,7 +20,7 @@ from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype,
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS, LOSS_MASK, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -32,6 +32,7 @@ _NAMES: Final = frozenset({*ARRAY_FIELDS, "rollout_id", "model_call_id", "parent
 
 Scanned: TypeAlias = "tuple[bytes, tuple[npt.NDArray[Any] | None, ...]] | None"
 Model = TypeVar("Model", bound=BaseModel)
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True)
@@ -131,33 +132,64 @@ def plain_lists(values: Mapping[str, Any]) -> dict[str, Any] | None:
 def dump(entry: BaseModel) -> bytes:
     """The line of a validated record, without its line break.
 
-    A lone surrogate in a text costs no tokens: it becomes U+FFFD, with a warning that names call and field.
+    Raises:
+        ValueError: A value that JSON does not have: what is wrong, by field.
+    """
+    created_at = entry.__dict__["created_at"]
+    if not math.isfinite(created_at):
+        raise ValueError(f"created_at is {created_at}: JSON has no such number")
+    fields = {**_dump_fields(entry), **_apart(entry)}
+    if isinstance(fields[LOG_PROBS], np.ndarray):
+        fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
+    return mending(record_line, fields)
+
+
+def json_values(entry: BaseModel) -> dict[str, Any]:
+    """The fields of a validated record as JSON has them, but numbers that are not finite, and the arrays, as they are.
 
     Raises:
         ValueError: A value that JSON does not have: what is wrong, by field.
     """
+    fields: dict[str, Any] = {}
+    for name, value in entry:
+        if name not in _APART:
+            try:
+                fields[name] = to_jsonable_python(value)
+            except ValueError as error:
+                raise _no_json(name, value, error) from error
+    return {**fields, **_apart(entry)}
+
+
+def _apart(entry: BaseModel) -> dict[str, Any]:
     values = entry.__dict__
-    if not math.isfinite(values["created_at"]):
-        raise ValueError(f"created_at is {values['created_at']}: JSON has no such number")
-    fields = _dump_fields(entry)
-    for name in ARRAY_FIELDS:
-        fields[name] = values[name]
+    fields = {name: values[name] for name in ARRAY_FIELDS}
     fields[ROUTED_EXPERTS] = _routes(values[ROUTED_EXPERTS])
     if LOSS_MASK in (entry.model_extra or ()):
         fields[LOSS_MASK] = _mask(loss_mask_of(entry))
-    if isinstance(fields[LOG_PROBS], np.ndarray):
-        fields[LOG_PROBS] = np.ascontiguousarray(fields[LOG_PROBS], np.float64)
+    return fields
+
+
+def _no_json(name: str, value: Any, error: Exception) -> ValueError:
+    return ValueError(f"{name}: {one_line(error)} (it is {type(value).__name__})")
+
+
+def mending(write: Callable[[dict[str, Any]], Written], fields: dict[str, Any]) -> Written:
+    """What `write` makes of a record's fields; where it can't, of those with U+FFFD for each lone surrogate.
+
+    A lone surrogate in a text costs no tokens, so it is a warning that names call and field. What names a call or its
+    proof stays as it is.
+    """
     try:
-        return record_line(fields)
+        return write(fields)
     except ValueError:
         mended = {name: _without_surrogates(value) for name, value in fields.items() if name not in _NAMES}
         changed = sorted(name for name, value in mended.items() if value is not fields[name])
         if not changed:
             raise
-        line = record_line({**fields, **mended})
-        call = f"model call {values['model_call_id']!r} of rollout {values['rollout_id']!r}"
-        warnings.warn(f"{call}: lone surrogates in {', '.join(changed)} were written as U+FFFD", stacklevel=3)
-        return line
+        written = write({**fields, **mended})
+        call = f"model call {fields['model_call_id']!r} of rollout {fields['rollout_id']!r}"
+        warnings.warn(f"{call}: lone surrogates in {', '.join(changed)} were written as U+FFFD", stacklevel=4)
+        return written
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -192,7 +224,7 @@ def _routes(value: Any) -> Any:
     try:
         return routes_to_json(value)
     except ValueError as error:
-        raise ValueError(f"{ROUTED_EXPERTS}: {one_line(error)} (it is {type(value).__name__})") from error
+        raise _no_json(ROUTED_EXPERTS, value, error) from error
 
 
 def _dump_fields(entry: BaseModel) -> dict[str, Any]:
@@ -205,5 +237,5 @@ def _dump_fields(entry: BaseModel) -> dict[str, Any]:
                 try:
                     entry.model_dump(mode="json", include={name})
                 except ValueError as found:
-                    raise ValueError(f"{name}: {one_line(found)} (it is {type(value).__name__})") from error
+                    raise _no_json(name, value, found) from error
         raise

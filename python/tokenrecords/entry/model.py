@@ -201,9 +201,18 @@ class TokenEntry(BaseModel):
         try:
             return json_line.dump(self._validated())
         except ValueError as error:
-            call_id, rollout_id = (getattr(self, name, None) for name in ("model_call_id", "rollout_id"))
-            call = f"model call {call_id!r} of rollout {rollout_id!r}"
-            raise ValueError(f"{call} can't be written: {one_line(error)}") from error
+            raise unwritable(self, error) from error
+
+    def json_values(self) -> dict[str, Any]:
+        """The fields as JSON has them, but token ids and log-probs as they are held; for writers of other formats.
+
+        Raises:
+            ValueError: As `to_json`, but for numbers: those of Python are kept.
+        """
+        try:
+            return json_line.json_values(self._validated())
+        except ValueError as error:
+            raise unwritable(self, error) from error
 
     def _validated(self) -> Self:
         """The entry itself if it is as validation makes it, else a copy that is: assignment is not validated."""
@@ -261,6 +270,12 @@ class TokenEntry(BaseModel):
         copy = self.model_copy()
         copy.__dict__.update(values)
         return copy
+
+
+def unwritable(entry: TokenEntry, error: Exception) -> ValueError:
+    """The error of a record that can't be written, which names its call."""
+    call_id, rollout_id = (getattr(entry, name, None) for name in ("model_call_id", "rollout_id"))
+    return ValueError(f"model call {call_id!r} of rollout {rollout_id!r} can't be written: {one_line(error)}")
 
 
 def _private(entry: TokenEntry) -> dict[str, Any]:

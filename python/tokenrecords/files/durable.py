@@ -21,17 +21,24 @@ _CHUNK = 1 << 16
 
 def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
     """Write a file so that at any moment its name stands for the old content or for the new one, whole."""
+    with whole_file(path) as stream:
+        write_lines(stream, lines)
+
+
+@contextmanager
+def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
+    """A binary file that gets its name when it is left without an error; the old content has it until then."""
     target = _resolved(path)
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device can't be replaced
         with target.open("wb") as stream:
-            write_lines(stream, lines)
+            yield stream
         return
     temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         with open_file(temporary, "wb", name=target.name) as stream:
-            write_lines(stream, lines)
+            yield stream
         sync(temporary)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))

@@ -32,12 +32,12 @@ __all__ = ["JsonlReader", "RecordError", "append_jsonl", "read_jsonl", "scan_jso
 
 
 class RecordError(ValueError):
-    """A line that holds no record.
+    """A line, or a row of a Parquet file, that holds no record.
 
     Attributes:
         path: The file; `<bytes>` or `<file>` where there is no name.
-        line: The line's number, from 1.
-        offset: Bytes before the line, uncompressed.
+        line: The number of the line or row, from 1.
+        offset: Bytes before the line, uncompressed; 0 for a row.
         reason: What is wrong with it.
     """
 
@@ -222,11 +222,15 @@ def read_jsonl(
     )
     entries = list(reader)
     if reader.errors and on_error == "skip":
-        count = len(reader.errors)
-        held = "line held no record and was" if count == 1 else "lines held no record and were"
-        message = f"{count:,} {held} left out; the first: {reader.errors[0]}"
-        warnings.warn(message, stacklevel=2)
+        left_out(reader.errors, "line")
     return entries
+
+
+def left_out(errors: list[RecordError], noun: str) -> None:
+    """Warn the caller's caller of the lines, or rows, that held no record."""
+    count = len(errors)
+    held = f"{noun} held no record and was" if count == 1 else f"{noun}s held no record and were"
+    warnings.warn(f"{count:,} {held} left out; the first: {errors[0]}", stacklevel=3)
 
 
 def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> None:

@@ -9,6 +9,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 SUFFIX: Final = ".tokens.jsonl"
 COMPRESSED: Final = (".gz", ".zst")
+PARQUET: Final = ".parquet"
 RECORD_NAMES: Final = (SUFFIX, *(SUFFIX + ending for ending in COMPRESSED))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from tokenrecords.entry.entries import several
-from tokenrecords.files.names import RECORD_NAMES, SUFFIX, PathLike, is_compressed
+from tokenrecords.files.names import RECORD_NAMES, PathLike, is_compressed
 from tokenrecords.files.side_files import retired
 
 if TYPE_CHECKING:
@@ -68,8 +68,13 @@ def _files(paths: Iterable[PathLike]) -> list[Place]:
     return [Place(str(file), file) for path in paths for file in record_files(path)]
 
 
-def record_files(path: PathLike) -> list[Path]:
-    """The file, or the files of records in a directory."""
+def record_files(path: PathLike, endings: tuple[str, ...] = RECORD_NAMES) -> list[Path]:
+    """The file, or the files of records in a directory: those whose names have one of the endings.
+
+    Raises:
+        TypeError: `path` is not a path.
+        FileNotFoundError: There is no such file, or none in a directory.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"source holds {type(path).__name__}: several sources must be paths")
     if not os.fspath(path):
@@ -78,14 +83,14 @@ def record_files(path: PathLike) -> list[Path]:
     if not path.is_dir():
         path.stat()  # raises now, not at the first record
         return [path]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(RECORD_NAMES) and file.is_file())
+    files = sorted(file for file in path.iterdir() if file.name.endswith(endings) and file.is_file())
     if not files:
         gone = retired(path)
         where = (
             f": the records of {gone:,} rollout{'' if gone == 1 else 's'} were retired once rebuilt, and their tokens "
             "are in the rows of the run's rollouts.jsonl"
         )
-        raise FileNotFoundError(f"{path} holds no *{SUFFIX}{where if gone else ''}")
+        raise FileNotFoundError(f"{path} holds no *{endings[0]}{where if gone else ''}")
     return files
 
 
@@ -147,8 +152,12 @@ class Feed:
     def _begin(self, place: int, offset: int) -> None:
         self.close()
         _, origin, stream = self._places[place]
+        if stream is not None and not _gives_lines(stream):
+            stream = cast("IO[bytes]", _OnlyReads(stream))
         if isinstance(stream, io.RawIOBase) and stream.seekable():
             stream = self._open.enter_context(_buffered(stream))
+        elif isinstance(stream, _OnlyReads):
+            stream = io.BufferedReader(stream, _BUFFER_SIZE)
         elif stream is None:
             stream = self._open.enter_context(open_file(cast("Path", origin)))
         if offset:
@@ -158,6 +167,40 @@ class Feed:
     def close(self) -> None:
         """Close the file that is open, unless its owner is somebody else."""
         self._open.close()
+
+
+def _gives_lines(stream: IO[bytes]) -> bool:
+    try:
+        return stream.readline(0) == b""
+    except (AttributeError, NotImplementedError, io.UnsupportedOperation):
+        return False
+
+
+class _OnlyReads(io.RawIOBase):
+    """A file of which no more is known than that it has `read`: pyarrow's give no lines."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        try:
+            return self._stream.seekable()
+        except AttributeError:
+            return False
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
 
 
 @contextmanager

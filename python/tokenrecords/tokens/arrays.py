@@ -178,6 +178,8 @@ def as_dtype(ids: TokenIds, dtype: np.dtype[Any]) -> IdArray:
     Raises:
         Fault: The first id that does not fit.
     """
+    if isinstance(ids, np.ndarray) and ids.dtype == dtype:
+        return ids
     if len(ids):
         # Python ints, because a comparison of int64 with uint64 arrays would go through float64.
         low, high = (min(ids), max(ids)) if isinstance(ids, list) else (int(ids.min()), int(ids.max()))
