@@ -99,6 +99,11 @@ def test_what_is_no_chunk_is_for_the_payload_to_say():
         stream.payload()
 
 
+def test_an_error_of_that_word_is_no_end():
+    stream = fed(sse(TEXT), b"event: error\ndata: [DONE]\n\n")
+    assert (stream.error, stream.end_at) == ("[DONE]", None)
+
+
 @pytest.mark.parametrize("kind", [["error"], {"message_stop": 1}, None, 5])
 def test_types_that_are_no_words_end_nothing(kind):
     stream = fed(sse({"type": kind, "choices": [], "message": None}))

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.gateways import ASK, CHAT, Rig, chunks, rig, sse, streams
+from tokenrecords import merge_stream
 
 PROMPT, GENERATION = [1, 2, 3], [41, 2, 7]
 ASKED = {**ASK, "stream": True}
@@ -237,6 +238,28 @@ def test_an_agent_that_leaves_ends_the_engines_call(tmp_path: Path, keep: bool) 
         assert (await rig.get("/sessions/s"))[1]["open"] == 0
 
     run(tmp_path, answer, test, keep_partial=keep)
+
+
+def test_the_text_of_a_stream_is_kept_whole(tmp_path: Path) -> None:
+    parts = chunks(PROMPT, GENERATION)
+
+    async def test(rig: Rig) -> None:
+        await rig.post(body=ASKED)
+        check_record(rig)
+        [line] = (tmp_path / "s.messages.jsonl").read_text().splitlines()
+        assert json.loads(line)["response"] == merge_stream(parts)
+
+    run(tmp_path, streams(sse(parts)), test, keep_messages=True)
+
+
+def test_a_stream_that_says_no_end_was_cut(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await rig.post(body=ASKED)
+        assert rig.records() == []
+        assert "was cut off: it has no last event" in rig.lines(".lost")[0][1]
+
+    run(tmp_path, streams(sse(chunks(PROMPT, GENERATION)[:3], done=False)), test)
 
 
 def test_each_choice_of_a_stream_has_a_record(tmp_path: Path) -> None:

@@ -197,6 +197,7 @@ mod tests {
         for odd in [r#"{"t":"a","l":["x"],"e":[{"a":1}],"v":1}}"#, r#"{"t":"a","l":["x"],"e":[{"a":1}],"v":01}"#] {
             assert_eq!(joined(&[chunk, odd]), None);
         }
+        assert_eq!(joined(&[r#"{"v":1}"#, "1}"]), None);
     }
 
     #[test]
@@ -214,6 +215,9 @@ mod tests {
             (r#"{"l":[1],"o":{"l":[1]}}"#, r#"{"l":[1],"o":{"l":[1]}}"#),
         ] {
             assert_eq!(joined(&[a, b]).unwrap(), format!("[{a},{b}]"));
+        }
+        for alone in [r#"{"n":1}"#, r#"{"v":[1]}"#, r#"{"s":[{},{}]}"#, r#"{"t":"a","n":1}"#] {
+            assert_eq!(joined(&[alone; 4]).unwrap(), format!("[{alone},{alone},{alone},{alone}]"));
         }
     }
 

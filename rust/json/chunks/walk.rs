@@ -42,7 +42,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.cursor.peek().is_none().then_some(())
     }
 
-    /// Walks over a chunk that is spelled as the one before but for its pieces, each of the same kind; None for others.
+    /// Walks over a chunk that is spelled as the one before but for its pieces; None for others.
     pub(super) fn like_the_one_before(mut self) -> Option<()> {
         let (text, before) = self.before.filter(|(_, before)| !before.stands_alone && !before.growth.is_there)?;
         let mut kept = 0;
@@ -66,8 +66,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
         let is_like = self.cursor.skips(&text[kept..]) && self.cursor.peek().is_none();
         self.outline.shape.clone_from(&before.shape);
-        self.outline.has_others = before.has_others;
-        (is_like && self.outline.kinds == before.kinds).then_some(())
+        is_like.then_some(())
     }
 
     fn object(&mut self, rules: &Rules, depth: usize) -> Option<()> {
