@@ -55,6 +55,13 @@ def test_sessions_are_spread_and_sticky(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_an_engine_that_is_down_is_left_though_it_has_nothing_to_do() -> None:
+    pool = Pool(["a", "b"])
+    pool.engines[0].is_up = False
+    pool.engines[1].open = 5
+    assert [pool.choose(f"s{k}").root for k in range(3)] == ["b", "b", "b"]
+
+
 def test_sessions_that_begin_one_by_one_are_spread() -> None:
     pool = Pool(["a", "b", "c"])
     assert [pool.choose(f"s{k}").root for k in range(6)] == ["a", "b", "c", "a", "b", "c"]
