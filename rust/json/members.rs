@@ -9,6 +9,9 @@ use super::walk::DEEPEST;
 /// What a line of an event's data begins with.
 const DATA: &[u8] = b"data:";
 
+/// The byte order mark that a stream may begin with.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// Names of members: to be cut out, or to be looked into, in an object or in each element of an array.
 #[derive(Debug, Default)]
 pub struct Members(pub Vec<(Vec<u8>, Option<Members>)>);
@@ -36,7 +39,7 @@ impl Members {
     pub fn cut_events<'a>(&self, events: &'a [u8]) -> Reading<Cow<'a, [u8]>> {
         let mut rest: Option<Vec<u8>> = None;
         let mut kept = 0;
-        let mut at = 0;
+        let mut at = if events.starts_with(BOM) { BOM.len() } else { 0 };
         while at < events.len() {
             let end = memchr::memchr(b'\n', &events[at..]).map_or(events.len(), |length| at + length);
             let line = &events[at..end];
@@ -261,6 +264,8 @@ mod tests {
         let rest = ": {\"ids\":0}\n\ndata: {\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1}\n\ndata: [DONE]\n\n";
         assert_eq!(members.cut_events(events.as_bytes()).unwrap(), rest.as_bytes());
         assert!(matches!(members.cut_events(rest.as_bytes()), Ok(Cow::Borrowed(same)) if same == rest.as_bytes()));
+        let marked = [BOM, b"data: {\"ids\":1}\n"].concat();
+        assert_eq!(members.cut_events(&marked).unwrap(), [BOM, b"data: {}\n"].concat());
         assert_eq!(members.cut_events(b"data: {\"ids\":\ndata: 1}\n\n"), Err(Halt::Odd));
         assert!(members.cut_events(b"").unwrap().is_empty());
     }

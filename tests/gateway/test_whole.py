@@ -124,6 +124,21 @@ def test_each_choice_has_a_record(tmp_path: Path) -> None:
     run(tmp_path, says(chat(PROMPT, GENERATION, n=3)), test)
 
 
+def test_a_choice_that_was_not_served_is_a_loss(tmp_path: Path) -> None:
+    body = chat(PROMPT, GENERATION, n=2)
+    del body["usage"]
+
+    async def test(rig: Rig) -> None:
+        status, _, answer = await rig.post(body={**ASK, "n": 3})
+        assert status == 502
+        assert b"2 of 3 choices were served" in answer
+        assert rig.lines(".lost")[0][1] == "2 of 3 choices were served"
+        assert (await rig.post(body={**ASK, "n": 2}))[0] == 200
+        assert len(rig.records()) == 2
+
+    run(tmp_path, says(body), test)
+
+
 def test_ids_that_were_sent_are_the_prompt(tmp_path: Path) -> None:
     body = {
         "request_id": "g",

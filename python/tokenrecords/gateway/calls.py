@@ -121,6 +121,9 @@ class Call:
         if not entries:
             error = _error(payload)
             raise problem if error is None else EngineError(error)
+        wanted = self._request.said.get("n")
+        if type(wanted) is int and len(entries) < wanted and not partial:
+            raise ValueError(f"{len(entries)} of {wanted} choices were served")
         for choice, entry in enumerate(entries):
             extra = {"choice": choice, "weight_version": self._version}
             for name, value in extra.items():
