@@ -17,6 +17,7 @@ START, END = "<!-- written by benches/table.py -->\n", "<!-- end of what benches
 HASHLIB = "numpy/array", "`numpy` + `hashlib`"
 ONE_THREAD = "numpy/one", "`numpy` + `hashlib`, one thread"
 NUMPY = "numpy/array", "`numpy`"
+ORJSON = "orjson/bytes", "`orjson`, from lists"
 ROWS = [
     ("`encode_token_ids`, 32,768 int32 ids", "functions", "encode_token_ids, 32,768", NUMPY),
     ("`compute_digest`, 32,768", "functions", "compute_digest, 32,768", HASHLIB),
@@ -29,6 +30,9 @@ ROWS = [
     ("write 24 records of 16,384 + 512", "files", "write", None),
     ("read them", "files", "read", None),
     ("`build_chains`, 50 turns to 127,000 ids", "chains", "50", None),
+    ("body of a response to a record, 4,096 + 512", "bodies", "4,096 + 512", ORJSON),
+    ("body of a response to a record, 32,768 + 1,024", "bodies", "32,768 + 1,024", ORJSON),
+    ("stream of 2,000 chunks to a response", "streams", "vLLM chat", ORJSON),
 ]
 
 
@@ -42,9 +46,9 @@ def table(results: dict) -> str:
     lines = ["| | arrays | lists | arrays, against |", "| --- | ---: | ---: | ---: |"]
     for label, name, row, against in ROWS:
         numbers = results["tables"][name][row]
-        ours = times(numbers["reference/array"]), times(numbers["reference/list"])
+        ours = (times(numbers[way]) if way in numbers else "" for way in ("reference/array", "reference/list"))
         third = f"{times(numbers[against[0]])} {against[1]}" if against else ""
-        lines.append(f"| {' | '.join((label, *ours, third)).rstrip()} |")
+        lines.append(" | ".join(("", label, *ours, third, "")).strip())
     on = results["measured"]
     lines += [
         "",
