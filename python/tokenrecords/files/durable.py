@@ -138,6 +138,8 @@ def _mend_tail(descriptor: int) -> tuple[int, bytes]:
 
 def _start_of_last_line(descriptor: int, size: int) -> int:
     """Where the text after the last line break starts."""
+    if size and os.pread(descriptor, 1, size - 1) == b"\n":
+        return size  # as nearly always
     end = size
     while end > 0:
         start = max(0, end - _CHUNK)
