@@ -89,6 +89,9 @@ def test_a_session_names_its_files() -> None:
     assert file_name("a" * 200, hashed=False) == "a" * 200
     with pytest.raises(ValueError, match="a session id has 201 characters: 200 at most are needed"):
         file_name("a" * 201, hashed=False)
+    with pytest.raises(ValueError, match=r"session id 'a\.tokens' ends with \.tokens"):
+        file_name("a.tokens", hashed=False)
+    assert file_name("a.tokens", hashed=True)
     assert file_name("a/b", hashed=True) == "c14cddc033f64b9dea80ea675cf280a0"
     for bad in ("", "a" * 1025):
         with pytest.raises(ValueError, match="characters: 1 to 1,024 are needed"):

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from tokenrecords.capture.rollouts import check_rollout_id
 from tokenrecords.engines.requests import ENDPOINTS
+from tokenrecords.files.names import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ _KEPT: Final = {
 }
 # An API key that names a session, behind the gateway's own key if there is one.
 _KEY: Final = re.compile(r"(?:(?P<key>.*):)?session:(?P<session>.+)")
+_TOKENS: Final = SUFFIX.removesuffix(".jsonl")
 _MAX_KEPT: Final = 1_024
 _MAX_ID: Final = 200  # characters of an id that names files: their suffixes need the others of 255
 
@@ -106,9 +108,12 @@ def file_name(session: str, *, hashed: bool) -> str:
     """What the files of a session are named after.
 
     Raises:
-        ValueError: The id can't name a file, and is not hashed; or it is empty or too long.
+        ValueError: The id can't name a file, or names one of another session, and is not hashed; or it is empty or too
+            long.
     """
     if not hashed:
+        if session.endswith(_TOKENS):
+            raise ValueError(f"session id {session!r} ends with {_TOKENS}, as files of another session may do")
         if len(session) > _MAX_ID:
             raise ValueError(f"a session id has {len(session)} characters: {_MAX_ID} at most are needed to name files")
         return check_rollout_id(session)

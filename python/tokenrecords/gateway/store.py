@@ -52,7 +52,7 @@ class Session:
         base: The path of its files, without their suffixes.
         calls: Its calls, as far as the parent of a further one is found by them.
         recorded: How many calls were recorded.
-        lost: How many were lost, and why the last one was.
+        lost: How many were lost.
         open: The calls that were sent and not answered.
         held: How many ids `calls` hold.
     """
