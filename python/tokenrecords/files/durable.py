@@ -55,11 +55,9 @@ def _resolved(path: PathLike) -> Path:
     Raises:
         OSError: It leads round in a circle.
     """
-    try:
-        return Path(path).resolve()
-    except RuntimeError:  # what Python before 3.13 makes of it
-        os.stat(path)  # noqa: PTH116
-        raise
+    with suppress(FileNotFoundError):
+        os.stat(path)  # noqa: PTH116 - what `resolve` makes of a circle depends on the Python
+    return Path(path).resolve()
 
 
 def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
