@@ -447,10 +447,10 @@ class SseEvents:
     the other each is an event. White space around a line, and a byte order mark before it, are nothing.
 
     Args:
-        words: What makes an event telling; of 1 to 63 bytes each, without quotes and backslashes.
+        words: What makes an event telling; of 1 to 63 bytes each, without quotes and backslashes. None: no event is.
     """
 
-    def __new__(cls, words: Sequence[str] = ()) -> Self: ...
+    def __new__(cls, words: Sequence[str] | None = None) -> Self: ...
     @property
     def body(self) -> bytes:
         """All bytes so far."""

@@ -71,9 +71,9 @@ impl SseEvents {
 #[pymethods]
 impl SseEvents {
     #[new]
-    #[pyo3(signature = (words=Vec::new()))]
-    fn new(words: Vec<String>) -> PyResult<Self> {
-        let words = Words::new(words.into_iter().map(String::into_bytes).collect());
+    #[pyo3(signature = (words=None))]
+    fn new(words: Option<Vec<String>>) -> PyResult<Self> {
+        let words = Words::new(words.unwrap_or_default().into_iter().map(String::into_bytes).collect());
         let words =
             words.ok_or_else(|| PyValueError::new_err("words are of 1 to 63 bytes, without quotes and backslashes"))?;
         Ok(Self(Mutex::new(Events::watched_for(words))))
