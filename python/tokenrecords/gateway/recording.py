@@ -59,12 +59,12 @@ async def _answered(
     state: State, request: web.Request, answer: aiohttp.ClientResponse, asked: Request, call: Call
 ) -> web.StreamResponse:
     async with answer:
-        headers = _headers(answer, call)
+        exchange = Exchange(request, answer, asked, call, _headers(answer, call))
         has_generated = 200 <= answer.status < 300 and answer.status != _NO_CONTENT
         if not has_generated:
             call.take_back(f"the engine answered {answer.status}")
         elif answer.content_type == "text/event-stream":
-            return await relay_stream(state, Exchange(request, answer, asked, call, headers))
+            return await relay_stream(state, exchange)
         try:
             sent = await answer.read()
         except BROKEN as problem:
@@ -72,12 +72,12 @@ async def _answered(
                 call.lose(f"the answer was cut off: {type(problem).__name__}")
             return error(502, "the engine's answer was cut off")
         if has_generated:
-            return await _whole(state, answer, sent, asked, call)
-        return web.Response(body=sent, status=answer.status, headers=headers)
+            return await _whole(state, exchange, sent)
+        return web.Response(body=sent, status=answer.status, headers=exchange.headers)
 
 
-async def _whole(state: State, answer: aiohttp.ClientResponse, sent: bytes, asked: Request, call: Call) -> web.Response:
-    headers = _headers(answer, call)
+async def _whole(state: State, exchange: Exchange, sent: bytes) -> web.Response:
+    _, answer, asked, call, headers = exchange
     try:
         decoder = Decoder(answer.headers.get("content-encoding", ""))
         body = decoder.feed(sent)

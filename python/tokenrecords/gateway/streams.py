@@ -90,7 +90,7 @@ def _is_finished(payload: Any) -> bool:
 
 
 class Exchange(NamedTuple):
-    """A call whose answer is a stream: what the agent sent, what comes back, and with which headers it goes on."""
+    """A call that is answered: what the agent sent, what comes back, and with which headers it goes on."""
 
     request: web.Request
     answer: aiohttp.ClientResponse
