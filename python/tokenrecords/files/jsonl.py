@@ -196,7 +196,7 @@ def scan_jsonl(
     feed = Feed(found)
     if threads is None and any(place.stream for place in found):
         threads = 1  # its owner may read on
-    sources = [(place.name, place.origin) for place in found]
+    sources = [(place.name, place.scanned) for place in found]
     scanner = RecordScanner(sources, feed, threads=threads, arrays=options.arrays, narrow=options.narrow)
     return JsonlReader(scanner, feed, options, on_error)
 

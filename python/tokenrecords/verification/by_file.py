@@ -15,14 +15,14 @@ from tokenrecords.verification.lost import lost_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from tokenrecords.capture.served import BadCall
+    from tokenrecords.files.remote import AnyPath
     from tokenrecords.files.side_files import SideFiles
 
 
 def verify_files(
-    files: Iterable[Path],
+    files: Iterable[AnyPath],
     sides: Mapping[str, SideFiles],
     *,
     vocab_size: int | None = None,
