@@ -121,6 +121,23 @@ class CallReader:
         self.errors += bad
 
 
+def read_calls(files: Iterable[AnyPath], *, threads: int | None = None) -> Iterator[TokenEntry]:
+    """The records of files as `CallReader` gives them, none of which may be left out.
+
+    Raises:
+        RecordError: A line or row holds no record.
+        ValueError: A line holds no served call.
+    """
+    reader = CallReader(files, threads=threads)
+    for entry in reader:
+        if reader.errors:
+            break
+        yield entry
+    if reader.errors:
+        error = reader.errors[0]
+        raise error if isinstance(error, ValueError) else ValueError(str(error))
+
+
 def _line(entry: TokenEntry) -> int:
     return (origin(entry) or ("", 0))[1]
 

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype, log_prob_array, mask_array, shown
 from tokenrecords.training.chain import Chain
-from tokenrecords.training.loss import loss_once
+from tokenrecords.training.loss import check_shared, loss_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tokenrecords.tokens.arrays import IdArray, TokenIds
+    from tokenrecords.training.loss import Shared
 
 __all__ = ["PackedBatch", "PaddedBatch", "pack_chains"]
 
@@ -139,7 +140,7 @@ def pack_chains(
     max_tokens: int | None = None,
     dtype: npt.DTypeLike = np.int64,
     too_long: Literal["error", "truncate"] = "error",
-    shared: Literal["once", "each"] = "once",
+    shared: Shared = "once",
 ) -> PackedBatch:
     """Put chains one after the other, into bins of at most `max_tokens` where that is given.
 
@@ -173,8 +174,7 @@ def pack_chains(
     dtype = integer_dtype(dtype)
     if too_long not in ("error", "truncate"):
         raise ValueError(f"too_long is {too_long!r}: it must be 'error' or 'truncate'")
-    if shared not in ("once", "each"):
-        raise ValueError(f"shared is {shared!r}: it must be 'once' or 'each'")
+    check_shared(shared)
     chains = loss_once(chains) if shared == "once" else chains
     lengths = [len(chain) for chain in chains]
     if max_tokens is None:
