@@ -13,7 +13,7 @@ from tokenrecords.entry.model import origin
 from tokenrecords.files.jsonl import RecordError, scan_jsonl
 from tokenrecords.files.names import PARQUET, stem
 from tokenrecords.files.remote import AnyPath, as_path
-from tokenrecords.files.side_files import read_side_files
+from tokenrecords.files.side_files import read_named, side_names
 from tokenrecords.files.sources import BOM, open_file, record_files
 
 if TYPE_CHECKING:
@@ -27,7 +27,13 @@ BadCall: TypeAlias = RecordError | BadLine
 
 
 def call_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, SideFiles]]:
-    """The files that are named, and the files of records in directories; and the side files of their rollouts.
+    """The files of `listed_files`, and the side files of their rollouts; raises as it does."""
+    files, names = listed_files(paths)
+    return files, read_named(names)
+
+
+def listed_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, set[str]]]:
+    """The files that are named, and the files of records in directories; and the names of side files.
 
     Where a directory has lines of records, Parquet files in it are passed over: they most likely hold the same ones.
 
@@ -36,15 +42,16 @@ def call_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, Side
             lost them.
     """
     named = [each for path in paths for each in _matches(path)]
-    sides = read_side_files(named)
+    names = side_names(named)
     files: list[AnyPath] = []
     for path in named:
         try:
             files += _files(path)
         except FileNotFoundError:
-            if not any(as_path(of).parent == as_path(path) and side.is_incomplete(()) for of, side in sides.items()):
+            there = {of: suffixes for of, suffixes in names.items() if as_path(of).parent == as_path(path)}
+            if not any(side.is_incomplete(()) for side in read_named(there).values()):
                 raise
-    return files, sides
+    return files, names
 
 
 def _matches(path: PathLike) -> list[PathLike]:
@@ -128,7 +135,11 @@ def read_calls(files: Iterable[AnyPath], *, threads: int | None = None) -> Itera
         RecordError: A line or row holds no record.
         ValueError: A line holds no served call.
     """
-    reader = CallReader(files, threads=threads)
+    return whole(CallReader(files, threads=threads))
+
+
+def whole(reader: CallReader) -> Iterator[TokenEntry]:
+    """The records of a reader, none of which may be left out; raises as `read_calls`."""
     for entry in reader:
         if reader.errors:
             break

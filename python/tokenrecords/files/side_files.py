@@ -127,17 +127,28 @@ def beside(sides: Mapping[str, SideFiles], entries: Iterable[TokenEntry]) -> lis
 
 
 def read_side_files(paths: Iterable[PathLike]) -> dict[str, SideFiles]:
-    """The side files of the rollouts whose records these are, by stem.
+    """The side files of the rollouts whose records these are, by stem; the arguments of `side_names`."""
+    return read_named(side_names(paths))
+
+
+def side_names(paths: Iterable[PathLike]) -> dict[str, set[str]]:
+    """The names of the side files of the rollouts whose records these are: their suffixes, by stem.
 
     Args:
-        paths: Files of records, and directories: of these every rollout that has side files, with records or without.
+        paths: Files of records, whose side files need not be there; and directories: of these every rollout that has
+            side files, with records or without.
     """
-    there: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
     listed: dict[AnyPath, set[str]] = {}
     for path in paths:
         for of, suffix in _named(as_path(path), listed):
-            there[of].add(suffix)
-    read = {of: _read(of, suffixes) for of, suffixes in there.items()}
+            names[of].add(suffix)
+    return dict(names)
+
+
+def read_named(names: Mapping[str, Collection[str]]) -> dict[str, SideFiles]:
+    """The side files of these names, by stem, as far as they are there."""
+    read = {of: _read(of, suffixes) for of, suffixes in names.items()}
     return {of: side for of, side in read.items() if side is not None}
 
 
