@@ -22,13 +22,14 @@ class Found:
         self._reports = ray.remote(num_cpus=0)(_Reports).remote()
 
     def add(self, path: str, report: Report) -> None:
-        """Take what was found in a file, in place of what was found there before."""
+        """Take what was found in a file, in place of what was found there before; with no path, beside all files."""
         ray.get(self._reports.add.remote(path, report))
 
     def report(self) -> Report:
         """What was found so far: of whole files what `verify` finds in them, by the files' names."""
         reports: dict[str, Report] = ray.get(self._reports.all.remote())
-        return Report.merged(reports[path] for path in sorted(reports))
+        # As `verify` has them: what no file of records stands for is last.
+        return Report.merged(reports[path] for path in sorted(reports, key=lambda path: (not path, path)))
 
 
 class _Reports:
