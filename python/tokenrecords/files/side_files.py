@@ -114,7 +114,7 @@ def beside(sides: Mapping[str, SideFiles], entries: Iterable[TokenEntry]) -> lis
         entries: The records, as they were read from files.
     """
     found = {of: Beside(set(), set(), side) for of, side in sides.items()}
-    for entry in entries:
+    for entry in entries if found else ():
         path, _ = origin(entry) or ("", 0)
         rollout = found.get(stem(path) or "")
         if rollout is not None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     OnError: TypeAlias = Literal["raise", "skip"]
 
-_BLOCK: Final = 64 << 20  # of memory that the files of one task take
+_BLOCK: Final = 256 << 20  # of memory that the files of one task take
 _PACKED: Final = 8  # as much smaller are files that are compressed: what prompts repeat is stored once
 
 
