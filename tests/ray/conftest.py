@@ -16,6 +16,8 @@ def cluster() -> Iterator[None]:
     from support.clusters import ray
 
     ray.init(num_cpus=2, include_dashboard=False, logging_level=logging.ERROR)
-    ray.data.DataContext.get_current().enable_progress_bars = False
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.default_hash_shuffle_parallelism = 4  # of 200, for so few rollouts
     yield
     ray.shutdown()

@@ -179,7 +179,7 @@ def test_rollouts_that_are_mixed(tmp_path: Path) -> None:
     for name in "abc":
         write_jsonl(tmp_path / f"{name}.tokens.jsonl", entries["abc".index(name) :: 3])
     records = read_records(tmp_path, ids="int64")
-    linked = records.groupby("rollout_id", num_partitions=4).map_groups(
+    linked = records.groupby("rollout_id").map_groups(
         link_table, batch_format="pyarrow", fn_kwargs={"terminal_call_ids": {"r3": "c1"}, "ids": "int64"}
     )
     expected = chains_to_arrow(build_rollouts(entries, terminal_call_ids={"r3": "c1"}), ids="int64")
