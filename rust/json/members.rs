@@ -129,15 +129,12 @@ fn unescaped(key: &[u8]) -> Vec<u8> {
             [b'\\', b'u', digits @ ..] if digits.len() >= 4 => std::str::from_utf8(&digits[..4]).ok(),
             _ => None,
         };
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                plain.push(byte);
-                rest = &rest[6..];
-            }
-            None => {
-                plain.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            plain.push(byte);
+            rest = &rest[6..];
+        } else {
+            plain.push(*first);
+            rest = after;
         }
     }
     plain
