@@ -220,6 +220,7 @@ def test_the_first_generated_token_may_carry_no_loss() -> None:
     one = chain([1, 2], ([3, 4], [0, 1]))
     assert one.prompt_length == 2
     assert one.split().response_mask.tolist() == [False, True]
+    assert chain([1, 2], ([3, 4], [0, 0]), ([5], [1])).prompt_length == 2
     # Nor where an earlier chain trains on it.
     batch = pack_chains([one, dataclasses.replace(one, chain_id="branch-0")])
     assert batch.prompt_lengths.tolist() == [2, 2]
