@@ -262,8 +262,9 @@ def torchtitan() -> None:
         for at in range(SEQ_LEN - 1):
             if positions[at + 1] == positions[at] + 1:
                 assert ids[at + 1] == labels[at]
-    assert sorted(batch["token_ids"][batch["token_ids"] != PAD].tolist()) == sorted(
-        token for chain in CHAINS for token in chain.token_ids.tolist()[:-1]
+    there = batch["token_ids"] != PAD
+    assert sorted(zip(batch["token_ids"][there].tolist(), batch["positions"][there].tolist(), strict=True)) == sorted(
+        (token, place) for chain in CHAINS for place, token in enumerate(chain.token_ids.tolist()[:-1])
     )
 
 
