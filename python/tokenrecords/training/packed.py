@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from tokenrecords.tokens.arrays import shown
 from tokenrecords.training.per_token import on_tokens
-from tokenrecords.training.rows import Rows
+from tokenrecords.training.rows import Rows, slices
 from tokenrecords.training.views import NextTokenBatch, PaddedBatch, PromptResponseBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokenrecords.training.rows import Side
+    from tokenrecords.training.views import Side
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +96,15 @@ class PackedBatch:
         [wrong] = np.nonzero(self.loss_mask[starts[begun]])
         if wrong.size:
             raise ValueError(f"the first token of {self._named(begun[wrong[0]])} carries loss: one before it is needed")
-        after, before = np.minimum(starts + 1, ends), np.maximum(ends - 1, starts)
+        lengths = np.maximum(ends - starts - 1, 0)
+        before, after = slices(starts, starts + lengths), slices(ends - lengths, ends)
         return NextTokenBatch(
-            input_ids=_joined(self.input_ids, starts, before),
-            labels=_joined(self.input_ids, after, ends),
-            loss_mask=_joined(self.loss_mask, after, ends),
-            log_probs=_joined(self.log_probs, after, ends),
-            position_ids=_joined(self.position_ids, starts, before),
-            cu_seqlens=np.concatenate([[0], np.cumsum(ends - after)]).astype(np.int32),
+            input_ids=_joined(self.input_ids, before),
+            labels=_joined(self.input_ids, after),
+            loss_mask=_joined(self.loss_mask, after),
+            log_probs=_joined(self.log_probs, after),
+            position_ids=_joined(self.position_ids, before),
+            cu_seqlens=np.cumsum([0, *lengths], dtype=np.int32),
             sequence_index=self.sequence_index,
         )
 
@@ -135,7 +136,8 @@ class PackedBatch:
         pad_id = self._fitting(pad_id)
         starts, ends = self._stretches()
         width = self._width("length", length, ends - starts, "tokens")
-        rows = Rows.aside(starts, ends, width + -width % multiple_of, side)
+        width += -width % multiple_of
+        rows = Rows(starts, ends, width - (ends - starts) if side == "left" else np.zeros_like(starts), width)
         return PaddedBatch(
             input_ids=rows.of(self.input_ids, pad_id),
             attention_mask=rows.of(np.ones_like(self.loss_mask)),
@@ -173,7 +175,7 @@ class PackedBatch:
         prompt = self._width("prompt_length", prompt_length, cuts - starts, "tokens before its first generated one")
         response = self._width("response_length", response_length, ends - cuts, "tokens from its first generated one")
         whole = Rows(starts, ends, prompt - (cuts - starts), prompt + response)
-        responses = Rows.aside(cuts, ends, response, "right")
+        responses = Rows(cuts, ends, np.zeros_like(cuts), response)
         input_ids = whole.of(self.input_ids, pad_id)
         return PromptResponseBatch(
             input_ids=input_ids,
@@ -225,7 +227,6 @@ def integer(name: str, value: Any) -> int:
         raise TypeError(f"{name} is {shown(value)}: an integer is needed, got {type(value).__name__}") from None
 
 
-def _joined(flat: npt.NDArray[Any], starts: npt.NDArray[Any], ends: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The stretches of an array one after the other, as a new one."""
-    stretches = [flat[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    return np.concatenate([flat[:0], *stretches])
+def _joined(flat: npt.NDArray[Any], stretches: Sequence[slice]) -> npt.NDArray[Any]:
+    """Stretches of an array one after the other, as a new one."""
+    return np.concatenate([flat[:0], *(flat[each] for each in stretches)])

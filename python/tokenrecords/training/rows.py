@@ -1,8 +1,8 @@
-"""Stretches of a flat array as padded rows."""
+"""Stretches of flat arrays as padded rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -11,34 +11,26 @@ if TYPE_CHECKING:
 
     Places: TypeAlias = npt.NDArray[np.int64]
 
-Side: TypeAlias = Literal["right", "left"]
 
+class Rows:
+    """A row for each stretch `flat[start:end]` of arrays, and the place where it begins in its row."""
 
-class Rows(NamedTuple):
-    """Where the stretches `flat[start:end]` stand in rows of one width; each has room.
-
-    Attributes:
-        starts: Shape `(rows,)`.
-        ends: Shape `(rows,)`.
-        at: The place of each in its row, shape `(rows,)`.
-        width: The length of the rows.
-    """
-
-    starts: Places
-    ends: Places
-    at: Places
-    width: int
-
-    @classmethod
-    def aside(cls, starts: Places, ends: Places, width: int, padding: Side) -> Rows:
-        """Rows with their padding on one side."""
-        return cls(starts, ends, width - (ends - starts) if padding == "left" else np.zeros_like(starts), width)
+    def __init__(self, starts: Places, ends: Places, at: Places, width: int) -> None:
+        """All of shape `(rows,)`, and the length of the rows, which have room for their stretches."""
+        self._shape = len(starts), width
+        begins = np.arange(len(starts)) * width + at
+        # Slices of the flat rows, made once for all arrays.
+        self._copies = list(zip(slices(begins, begins + ends - starts), slices(starts, ends), strict=True))
 
     def of(self, flat: npt.NDArray[Any], padding: int = 0) -> npt.NDArray[Any]:
-        """The rows of an array, `padding` where there is no value: new, shape `(rows, width)`."""
-        shape = len(self.starts), self.width
-        rows = np.full(shape, padding, flat.dtype) if padding else np.zeros(shape, flat.dtype)
-        places = zip(rows, self.starts.tolist(), self.ends.tolist(), self.at.tolist(), strict=True)
-        for row, start, end, at in places:
-            row[at : at + end - start] = flat[start:end]
-        return rows
+        """The rows of an array, `padding` where a stretch is not: a new array of shape `(rows, width)`."""
+        size = self._shape[0] * self._shape[1]
+        rows = np.full(size, padding, flat.dtype) if padding else np.zeros(size, flat.dtype)
+        for place, stretch in self._copies:
+            rows[place] = flat[stretch]
+        return rows.reshape(self._shape)
+
+
+def slices(starts: Places, ends: Places) -> list[slice]:
+    """A slice for each stretch."""
+    return list(map(slice, starts.tolist(), ends.tolist()))

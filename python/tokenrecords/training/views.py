@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tokenrecords.training.per_token import on_rows, on_tokens
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["NextTokenBatch", "PaddedBatch", "PromptResponseBatch"]
+
+Side: TypeAlias = Literal["right", "left"]
 
 
 @dataclass(frozen=True, eq=False)
