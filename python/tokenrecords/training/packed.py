@@ -109,12 +109,12 @@ class PackedBatch:
         )
 
     def padded(
-        self, pad_id: int, *, length: int | None = None, multiple_of: int = 1, side: Side = "right"
+        self, pad_id: int = 0, *, length: int | None = None, multiple_of: int = 1, side: Side = "right"
     ) -> PaddedBatch:
         """One row a chain, padded to the same length.
 
         Args:
-            pad_id: Stands where there is no token.
+            pad_id: Stands where there is no token; any id will do where `attention_mask` is used.
             length: The length of the rows; by default that of the longest chain.
             multiple_of: The length is rounded up to a multiple of it.
             side: Where the padding goes.
@@ -125,7 +125,7 @@ class PackedBatch:
                 is below 1, or `side` is unknown.
 
         >>> from tokenrecords import pack_chains
-        >>> pack_chains([]).padded(0, length=4).input_ids.shape
+        >>> pack_chains([]).padded(length=4, side="left").input_ids.shape
         (0, 4)
         """
         if side not in ("right", "left"):
