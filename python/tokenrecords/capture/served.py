@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -17,7 +17,7 @@ from tokenrecords.files.side_files import read_named, side_names
 from tokenrecords.files.sources import BOM, open_file, record_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.files.names import PathLike
@@ -83,7 +83,11 @@ class CallReader:
     def __iter__(self) -> Iterator[TokenEntry]:
         return self._entries
 
-    def _read(self, files: list[AnyPath], threads: int | None) -> Iterator[TokenEntry]:
+    def close(self) -> None:
+        """Close the file that is open, and end the threads that read; there are no more records then."""
+        self._entries.close()
+
+    def _read(self, files: list[AnyPath], threads: int | None) -> Generator[TokenEntry, None, None]:
         for kind, group in groupby(files, _kind):
             if kind == "parquet":
                 yield from self._columns(list(group))
@@ -140,10 +144,11 @@ def read_calls(files: Iterable[AnyPath], *, threads: int | None = None) -> Itera
 
 def whole(reader: CallReader) -> Iterator[TokenEntry]:
     """The records of a reader, none of which may be left out; raises as `read_calls`."""
-    for entry in reader:
-        if reader.errors:
-            break
-        yield entry
+    with closing(reader):
+        for entry in reader:
+            if reader.errors:
+                break
+            yield entry
     if reader.errors:
         error = reader.errors[0]
         raise error if isinstance(error, ValueError) else ValueError(str(error))
