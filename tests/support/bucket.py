@@ -62,6 +62,16 @@ class Bucket(AbstractFileSystem):
         return _Object(self, path, mode, block_size=64, autocommit=autocommit)
 
 
+class Hub(Bucket):
+    """A store without transactions, as the Hugging Face Hub is: a file is there once it is closed."""
+
+    protocol = "hub"
+
+    @property
+    def transaction(self) -> Any:
+        raise NotImplementedError
+
+
 def _file(path: str, data: bytes) -> dict[str, Any]:
     return {"name": path, "size": len(data), "type": "file"}
 

@@ -51,7 +51,7 @@ def write_parquet(
     records.
 
     Args:
-        path: The file.
+        path: The file, or its URL.
         entries: The records; of a generator no more than a row group's are held.
         ids: As for `to_arrow`.
         row_group: The most ids in the column of a row group, but for a record that has more of them alone. It is what a
@@ -96,7 +96,7 @@ def scan_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     """Iterate over the records of Parquet files; a row group is in memory at once, and what was kept of earlier ones.
 
     Args:
-        source: A path, several paths, or a directory of `*.parquet` files.
+        source: A path, several paths, or a directory of `*.parquet` files; also URLs, as `scan_jsonl` takes them.
         on_error: What happens at a row that holds no record, or a file that is damaged: "raise" a `RecordError`, "skip"
             it, or call this with the `RecordError` and go on. Its `line` is the row, from 1.
 

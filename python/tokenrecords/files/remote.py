@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import total_ordering
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
@@ -181,14 +181,11 @@ class RemotePath:
 
     @contextmanager
     def _written(self) -> Iterator[IO[bytes]]:
-        """A file that is there when this is left without an error, and else is discarded.
-
-        It is written in a transaction of fsspec's, where file systems hold a file back as far as they can.
-        """
+        """A file that is there when this is left without an error, and else is discarded."""
         fsspec = _fsspec(self._url)
         # Transactions are one of a file system object, which others may have, too.
         system, path = fsspec.core.url_to_fs(self._url, skip_instance_cache=True)
-        with system.transaction:
+        with _transaction(system):
             stream = system.open(path, "wb")
             try:
                 yield stream
@@ -223,6 +220,14 @@ class RemotePath:
 
     def _missing(self) -> FileNotFoundError:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._url)
+
+
+def _transaction(system: Any) -> AbstractContextManager[Any]:
+    """Where a file system holds back what is written until it is left, as far as it can."""
+    try:
+        return cast("AbstractContextManager[Any]", system.transaction)
+    except NotImplementedError:  # the Hugging Face Hub, where a file is one commit when it is closed
+        return nullcontext()
 
 
 AnyPath: TypeAlias = Path | RemotePath
