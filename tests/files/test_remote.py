@@ -91,6 +91,14 @@ def test_the_bytes_are_those_of_a_local_file(tmp_path: Path, name: str) -> None:
     assert fsspec.filesystem("memory").cat_file(f"/{name}") == (tmp_path / name).read_bytes()
 
 
+def test_a_local_file_that_is_named_as_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memory:" / "dir").mkdir(parents=True)
+    (tmp_path / "memory:" / "dir" / "r.tokens.jsonl").write_bytes(line(model_call_id="local"))
+    write_jsonl("memory://dir/r.tokens.jsonl", [make_entry(model_call_id="remote")])
+    assert call_ids(read_jsonl("memory://dir/r.tokens.jsonl")) == ["remote"]
+
+
 def test_lines_longer_than_a_buffer(there: str) -> None:
     entries = [make_entry(model_call_id=str(size), model="x" * size) for size in (3_000_000, 5, 1 << 20)]
     write_jsonl(f"{there}/r.tokens.jsonl", entries)
@@ -117,6 +125,10 @@ def test_a_pattern(there: str) -> None:
     assert call_ids(read_jsonl(f"{there}/a[12]*")) == ["a1", "a2"]
     assert call_ids(read_jsonl(f"{there}/?.tokens.jsonl")) == ["b."]
     assert call_ids(read_jsonl(f"{there}/a3[x].tokens.jsonl")) == ["a3"]
+    system, path = fsspec.core.url_to_fs(f"{there}/below")
+    system.makedirs(path, exist_ok=True)
+    write_jsonl(f"{there}/below/c.tokens.jsonl", [make_entry(model_call_id="c")])
+    assert call_ids(read_jsonl(f"{there}/b*")) == ["b."]
     assert verify(f"{there}/a*").records == 3
     with pytest.raises(FileNotFoundError, match=r"no\*"):
         read_jsonl(f"{there}/no*")
