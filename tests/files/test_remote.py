@@ -23,13 +23,16 @@ from tokenrecords import (
     write_jsonl,
 )
 from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
+from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
+from tokenrecords.files.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tokenrecords import TokenEntry
+    from tokenrecords.files.remote import AnyPath
 
 KINDS = ["memory", "bucket", "hub", "file", "chain"]
 NAMES = ["r.tokens.jsonl", "r.tokens.jsonl.gz", "r.tokens.jsonl.zst", "r.parquet"]
@@ -259,14 +262,31 @@ def test_what_is_missing_is_missed_at_the_call(there: str, reader: Any) -> None:
     assert str(caught.value.filename) == f"{there}/missing".removeprefix("file://")
 
 
-def test_a_file_that_goes_meanwhile() -> None:
+@pytest.fixture
+def three() -> list[AnyPath]:
     for name in "abc":
         write_jsonl(f"bucket://dir/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
-    with scan_jsonl("bucket://dir") as reader:
+    files, _ = call_files(["bucket://dir"])
+    return files
+
+
+def test_a_file_that_goes_meanwhile(three: list[AnyPath]) -> None:
+    with scan_jsonl(three) as reader:
         assert next(reader).model_call_id == "a"
         del Bucket.objects["dir/b.tokens.jsonl"]
-        with pytest.raises(FileNotFoundError, match=r"b\.tokens\.jsonl"):
+        with pytest.raises(FileNotFoundError) as caught:
             next(reader)
+    assert caught.value.filename == "bucket://dir/b.tokens.jsonl"
+
+
+def test_rollouts_that_are_retired_meanwhile_are_passed_over(three: list[AnyPath]) -> None:
+    del Bucket.objects["dir/a.tokens.jsonl"]
+    named = [RemotePath(str(file)) for file in three]  # which ask again whether they are there
+    assert call_ids(CallReader(named)) == ["b", "c"]
+    reader = iter(CallReader(named[1:]))
+    assert next(reader).model_call_id == "b"
+    del Bucket.objects["dir/c.tokens.jsonl"]
+    assert call_ids(reader) == []
 
 
 def test_bad_lines_and_damage() -> None:
