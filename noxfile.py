@@ -167,6 +167,25 @@ def kills(session: nox.Session) -> None:
     session.run("pytest", "-q", *test, env={"TOKENRECORDS_KILLS": str((count + 1) // 2)})
 
 
+@nox.session
+def file_kills(session: nox.Session) -> None:
+    """A writer of files killed at random moments, 1,000 times or as often as said: `nox -s file_kills -- 10000`."""
+    session.install(".[test]")
+    count = int(session.posargs[0]) if session.posargs else 1_000
+    of_appends = count * 4 // 5  # the other writer, of whole files, is killed a quarter as often
+    crashes = "tests/files/test_durable_crash.py"
+    session.run("pytest", "-q", "-s", crashes, env={"TOKENRECORDS_KILLS": str(of_appends)})
+
+
+@nox.session
+def interrupts(session: nox.Session) -> None:
+    """Ctrl-C at random moments of reads and of writes, 1,000 each or as often as said: `nox -s interrupts -- 10000`."""
+    session.install(".[test]")
+    count = session.posargs[0] if session.posargs else "1000"
+    tests = ("tests/files/test_jsonl_threads.py", "tests/files/test_durable_interrupts.py")
+    session.run("pytest", "-q", "-s", "-k", "interrupts_at_any_moment", *tests, env={"TOKENRECORDS_INTERRUPTS": count})
+
+
 @nox.session(python="3.13", default=False)
 def gym(session: nox.Session) -> None:
     """NeMo Gym's own tests of its capture: none fails with install(), first or last, that passes without."""
