@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -165,6 +166,56 @@ def kills(session: nox.Session) -> None:
     count = int(session.posargs[0]) if session.posargs else 200
     test = ("tests/gateway/test_command.py", "-k", "survives_a_kill")
     session.run("pytest", "-q", *test, env={"TOKENRECORDS_KILLS": str((count + 1) // 2)})
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Each fuzz target for 5 seconds, or as long as said, or some of them: `nox -s fuzz -- 600 scan_body read_jsonl`.
+
+    What is found on the way stays in fuzz/work, from where the next run goes on, and what fails in fuzz/artifacts.
+    """
+    session.install(".[test]", "atheris>=3")
+    if not shutil.which("cargo-fuzz"):
+        cargo(session, "install", "--quiet", "--locked", "cargo-fuzz")
+    seconds, *names = session.posargs or ["5"]
+    native = tomllib.loads((HERE / "fuzz" / "Cargo.toml").read_text(encoding="utf-8"))["bin"]
+    of_rust = {target["name"] for target in native}
+    for target in names or sorted(path.name for path in (HERE / "fuzz" / "corpus").iterdir()):
+        work, artifacts = HERE / "fuzz" / "work" / target, HERE / "fuzz" / "artifacts" / target
+        work.mkdir(parents=True, exist_ok=True)
+        artifacts.mkdir(parents=True, exist_ok=True)
+        corpora = (str(work), str(HERE / "fuzz" / "corpus" / target))
+        options = (f"-max_total_time={seconds}", "-timeout=30", "-print_final_stats=1", "-verbosity=0")
+        if target in of_rust:
+            # The sanitizer's flags are unstable; so any toolchain will do.
+            run = ("fuzz", "run", "--fuzz-dir", "fuzz", target, *corpora, "--", *options)
+            cargo(session, *run, RUSTC_BOOTSTRAP="1")
+        else:
+            session.run("python", "fuzz/python", target, *corpora, f"-artifact_prefix={artifacts}/", *options)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """AddressSanitizer over the Rust tests, and over the Python tests that pass the extension what is strange."""
+    session.install(".[test]")
+    host = re.search(r"^host: (.*)$", session.run("rustc", "-vV", external=True, silent=True), re.MULTILINE)[1]
+    options = ("--quiet", "--lib", "--target", host, "--target-dir", "target/asan")
+    unstable = {"RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": "-Zsanitizer=address"}  # so that any toolchain will do
+    cargo(session, "test", *options, "--no-default-features", **unstable)
+    python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True).strip()
+    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS": "true"}
+    of_python = {"PYO3_PYTHON": python, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    cargo(session, "build", *options, "--release", "--features", "python", **unstable, **quick, **of_python)
+    built = HERE / "target" / "asan" / host / "release" / "libtokenrecords.so"
+    with tempfile.TemporaryDirectory() as name:
+        package = Path(name, "tokenrecords")
+        shutil.copytree(HERE / "python" / "tokenrecords", package, ignore=shutil.ignore_patterns("*.so"))
+        shutil.copy(built, package / "_core.so")
+        runtime = session.run("gcc", "-print-file-name=libasan.so", external=True, silent=True).strip()
+        # Python itself frees little at its end; its own allocator would hide what lies behind a buffer.
+        checked = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+        strange = ("tests/core", "tests/entry", "tests/engines/test_body.py", "tests/engines/test_sse.py")
+        session.run("pytest", "-q", *strange, env={**checked, "PYTHONPATH": name})
 
 
 @nox.session
