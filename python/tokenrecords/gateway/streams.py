@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import aiohttp
 from aiohttp import web
 from pydantic_core import to_json
 
@@ -13,12 +12,13 @@ from tokenrecords.engines.event_stream import EventStream
 from tokenrecords.entry.errors import one_line
 from tokenrecords.gateway.calls import EngineError, LostCallError
 from tokenrecords.gateway.headers import Decoder
-from tokenrecords.gateway.sending import BROKEN, error
+from tokenrecords.gateway.sending import BROKEN, Outlet, error
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from tokenrecords.engines.body import Served
+    from tokenrecords.gateway.answers import Answer
     from tokenrecords.gateway.calls import Call
     from tokenrecords.gateway.requests import Request
     from tokenrecords.gateway.state import State
@@ -28,7 +28,7 @@ _REASONS: Final = ("finish_reason", "stop_reason", "generated_text", "stop")
 
 
 class Passing:
-    """The bytes of a stream: what may go on to the agent, and what waits for the record.
+    """A stream on its way: what may go on to the agent, and what waits for the record.
 
     Attributes:
         stream: All events so far.
@@ -37,33 +37,21 @@ class Passing:
     def __init__(self, request: Request) -> None:
         self.stream = EventStream()
         self._hidden = request.hidden
-        self._held = b""  # an event that is not whole, or from the last event on all that waits
-        self._start = 0  # where in the stream that begins
         self._is_finished = False
 
     @property
     def is_cut(self) -> bool:
         """True where the stream ended without its last event, and without saying why."""
-        return self.stream.end_at is None and self.stream.error is None and not self._is_finished
+        return not self.stream.is_ended and self.stream.error is None and not self._is_finished
 
     def feed(self, part: bytes) -> bytes:
         """Take what came; what of it may go on."""
         self.stream.feed(part)
-        self._held += part
-        end = self.stream.end_at
-        if end is None:
-            size = max(self._held.rfind(b"\n\n") + 2, self._held.rfind(b"\n\r\n") + 3)
-            size = size if size >= 3 else 0
-        else:
-            size = max(end - self._start, 0)
-        whole, self._held = self._held[:size], self._held[size:]
-        self._start += size
-        return self._shown(whole)
+        return self.stream.before_end(self._hidden)
 
     def rest(self) -> bytes:
         """What waited."""
-        rest, self._held = self._held, b""
-        return self._shown(rest)
+        return self.stream.rest(self._hidden)
 
     def payload(self) -> Served:
         """What the whole stream joins to.
@@ -76,9 +64,6 @@ class Passing:
         if self.is_cut:
             raise ValueError("the stream was cut off: it has no last event, and no reason why it ended")
         return payload
-
-    def _shown(self, events: bytes) -> bytes:
-        return events if self._hidden is None or not events else self._hidden.cut_events(events)
 
 
 def _is_finished(payload: Any) -> bool:
@@ -93,7 +78,7 @@ class Exchange(NamedTuple):
     """A call that is answered: what the agent sent, what comes back, and with which headers it goes on."""
 
     request: web.Request
-    answer: aiohttp.ClientResponse
+    answer: Answer
     asked: Request
     call: Call
     headers: CIMultiDict[str]
@@ -110,11 +95,8 @@ async def relay_stream(state: State, exchange: Exchange) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, headers=headers)
     passing = Passing(asked)
     try:
-        await response.prepare(request)
-        async for part in answer.content.iter_any():
-            shown = passing.feed(decoder.feed(part))
-            if shown:
-                await response.write(shown)
+        outlet = await Outlet.of(response, request)
+        await outlet.pass_on(answer, lambda part: passing.feed(decoder.feed(part)))
         decoder.end()
     except asyncio.CancelledError:
         await _record_partly(state, passing, call)
@@ -123,7 +105,7 @@ async def relay_stream(state: State, exchange: Exchange) -> web.StreamResponse:
         await _record_partly(state, passing, call)
         return response
     except BROKEN as problem:
-        call.lose(f"the stream was cut off: {type(problem).__name__}")
+        call.lose(f"the stream was cut off: {problem}")
         return _cut(request, response)
     except ValueError as problem:
         call.lose(str(problem))
