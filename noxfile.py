@@ -285,6 +285,7 @@ def scenarios(session: nox.Session) -> None:
     session.run("pytest", "-q", "-p", "no:asyncio", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
 
 
+@nox.session(python="3.13", default=False)
 def gym_run(session: nox.Session) -> None:
     """NeMo Gym's model server before an engine of ours: the same results on this package, and what it gains."""
     install_gym(session)

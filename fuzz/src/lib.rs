@@ -1,8 +1,12 @@
 //! What several targets need: a plain reader of JSON, and comparisons with what it reads.
 
+mod events;
+
+pub use events::plain_events;
+
 use serde::Deserialize;
 use serde_json::Value;
-use tokenrecords::json::{Ids, Numbers};
+use tokenrecords::json::{Ids, Members, Numbers};
 
 /// The value of a JSON text, with its numbers as they are written.
 pub fn parse(text: &[u8]) -> Option<Value> {
@@ -65,4 +69,28 @@ pub fn float(value: &Value) -> f64 {
 /// The id in a word like `token_id:41`.
 pub fn word(value: &Value) -> i32 {
     value.as_str().and_then(|word| word.strip_prefix("token_id:")).expect("a word").parse().expect("an id")
+}
+
+/// `a` goes, and so do `b` in `c` and `a` and `c` in the `d` in `c`.
+pub fn members() -> Members {
+    let name = |name: &str| (name.as_bytes().to_vec(), None);
+    let inside = |key: &str, inner| (key.as_bytes().to_vec(), Some(Members(inner)));
+    Members(vec![name("a"), inside("c", vec![name("b"), inside("d", vec![name("a"), name("c")])])])
+}
+
+/// The value without these members.
+pub fn without(value: &mut Value, members: &Members) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| without(item, members)),
+        Value::Object(object) => {
+            for (name, inner) in &members.0 {
+                let name = std::str::from_utf8(name).expect("a name");
+                match inner {
+                    None => drop(object.remove(name)),
+                    Some(inner) => object.get_mut(name).into_iter().for_each(|value| without(value, inner)),
+                }
+            }
+        }
+        _ => {}
+    }
 }

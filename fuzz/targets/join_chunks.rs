@@ -11,10 +11,11 @@ fn rules() -> Rules {
     let key = |key: &str, rule| (key.as_bytes().to_vec(), rule);
     let keys = vec![key("t", Rule::Text), key("l", Rule::List), key("e", Rule::Entries), key("v", Rule::Last)];
     let inner = Rules { keys: keys.clone(), other: Rule::Same };
+    let one_of = Rule::OneOf(vec![b"\"x\"".to_vec(), b"null".to_vec()]);
     let more = vec![
         key("n", Rule::Never),
-        key("r", Rule::OneOf(vec![b"\"x\"".to_vec(), b"null".to_vec()])),
         key("o", Rule::Object(Box::new(inner.clone()))),
+        key("f", Rule::Object(Box::new(Rules { keys: vec![key("r", one_of)], other: Rule::Same }))),
         key("s", Rule::Single(Box::new(inner))),
         key("g", Rule::Grows),
         key("d", Rule::Told),

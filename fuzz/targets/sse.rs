@@ -1,10 +1,11 @@
-//! The events of a stream: the same however the bytes are cut, and each where it says.
+//! The events of a stream: the same however the bytes are cut, each where it says, and those of a plain splitter.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tokenrecords::json::Words;
-use tokenrecords::sse::Events;
+use tokenrecords::sse::{Events, Kind};
+use tokenrecords_fuzz::plain_events;
 
 // The first bytes say where the rest is cut.
 fuzz_target!(|input: &[u8]| {
@@ -31,6 +32,8 @@ fuzz_target!(|input: &[u8]| {
 
     assert_eq!((parts.bytes(), parts.len(), parts.is_done()), (text, whole.len(), whole.is_done()));
     assert_eq!(telling, whole.telling());
+    let said = |index| whole.get(index).map(|(kind, _, text): (Kind, _, &[u8])| (kind, text.to_vec()));
+    assert_eq!((0..whole.len()).filter_map(said).collect::<Vec<_>>(), plain_events(text));
     let mut before = 0;
     for index in 0..whole.len() {
         let (_, begin, said) = whole.get(index).expect("an event");
