@@ -177,9 +177,9 @@ def test_ids_that_are_none_cost_only_their_calls() -> None:
 def test_calls_before_one_that_spoils_their_array_share_it_all_the_same() -> None:
     entries = conversation(6, deltas=True)
     entries[4].prompt_token_ids, entries[4].digest = [-1], None
-    entries[5].generation_token_ids, entries[5].digest = [2**63], None
+    entries[5].generation_token_ids = [2**63]
     full = expand_deltas(entries)
-    assert full.failed.keys() == {("r", "c5")}
+    assert full.failed == {("r", "c5"): "no integer dtype holds all ids of its sequence"}
     first, *others = [entry.prompt_token_ids for entry in full.entries[1:]]
     assert [np.asarray(first).tolist() == np.asarray(ids)[: len(first)].tolist() for ids in others] == [True] * 3
     assert [np.shares_memory(first, ids) for ids in others] == [True] * 3

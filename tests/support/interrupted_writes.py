@@ -43,9 +43,9 @@ class Writes:
 
     def append(self) -> None:
         number = self.next = self.next + 1
-        entry = record(number)
+        entries = [record(number)] * 3
         self.tried.add(number)
-        tokenrecords.append_jsonl(self.grown, [entry], fsync=False)
+        tokenrecords.append_jsonl(self.grown, entries, fsync=False)
         self.appended.append(number)
 
     def replace(self) -> None:
@@ -58,8 +58,10 @@ class Writes:
         assert tokenrecords.TokenEntry.from_json(line).generation_token_ids.tolist() == [number]
 
     def check(self) -> None:
-        """Nothing that was acknowledged is missing, nothing is torn, and nothing is there that nobody wrote."""
-        found = [int(entry.model_call_id) for entry in tokenrecords.read_jsonl(self.grown)]
+        """What was acknowledged is there, nothing is torn or there in part, and nothing that nobody wrote is."""
+        lines = [int(entry.model_call_id) for entry in tokenrecords.read_jsonl(self.grown)]
+        found = lines[::3]
+        assert lines == [number for number in found for _ in range(3)]
         acknowledged = set(self.appended)
         assert [number for number in found if number in acknowledged] == self.appended
         assert set(found) <= self.tried
