@@ -276,7 +276,7 @@ impl Events {
             false => (Kind::Data, data),
         };
         match (begin, text) {
-            (Some(begin), Some(text)) if !self.text(&text).is_empty() => self.push(kind, begin, text),
+            (Some(begin), Some(text)) if !trim(self.text(&text)).is_empty() => self.push(kind, begin, text),
             _ => Ok(()),
         }
     }
@@ -419,6 +419,14 @@ mod tests {
     fn what_is_left_of_an_event_stands_where_it_said_something() {
         let (rest, _) = hiding("data\ndata:\n{\"ids\":1}\n\ndata\ndata: {\"ids\":1,\ndata: \"t\":2}\n\n", "ids");
         assert_eq!(rest, "data\ndata:\n  {}\n\ndata\ndata:  {\"t\":2}\ndata: \n\n");
+    }
+
+    #[test]
+    fn lines_of_data_that_say_nothing_are_no_event() {
+        assert!(events(&[b"data\ndata:\ndata: \n\nevent: error\ndata\ndata\n\n"]).is_empty());
+        let (rest, _) = hiding("data: {\"ids\":1,\"t\":\n{}}\ndata:\ndata:\n\n", "ids");
+        assert_eq!(rest, "data: {\"t\": {}}  \n\ndata:\ndata:\n\n");
+        assert_eq!(events(&[rest.as_bytes()]).len(), 1);
     }
 
     #[test]

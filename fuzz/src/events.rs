@@ -56,7 +56,7 @@ pub fn plain_events(stream: &[u8]) -> Vec<(Kind, Vec<u8>)> {
 fn dispatch(pending: &mut Pending, events: &mut Vec<(Kind, Vec<u8>)>) {
     let Pending { is_error, data, words, comment } = std::mem::take(pending);
     let (kind, text) = if is_error { (Kind::Error, words.or(data).or(comment)) } else { (Kind::Data, data) };
-    events.extend(text.filter(|text| !text.is_empty()).map(|text| (kind, text)));
+    events.extend(text.filter(|text| !trimmed(text).is_empty()).map(|text| (kind, text)));
 }
 
 /// The lines, whichever of the three ways they end in.
