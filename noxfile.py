@@ -79,6 +79,14 @@ def readers(session: nox.Session) -> None:
     session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py")
 
 
+@nox.session
+def clusters(session: nox.Session) -> None:
+    """Records and chains on a Ray of two CPUs."""
+    session.install(".[ray,test]")
+    session.run("pytest", "tests/ray", env={"TOKENRECORDS_CLUSTERS": "1"})
+    session.run("python", "benches/clusters.py", "2")
+
+
 @nox.session(venv_backend="none")
 def rust(session: nox.Session) -> None:
     """The core's own tests, with the hardware back end and with it forced off."""
