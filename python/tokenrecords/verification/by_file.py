@@ -27,8 +27,8 @@ def verify_files(
     *,
     vocab_size: int | None = None,
     threads: int | None = None,
-) -> Iterator[tuple[str, Report]]:
-    """What was found in each file that has lines, with its path; last what the side files of other rollouts say.
+) -> Iterator[tuple[str, list[TokenEntry], Report]]:
+    """Path, records and findings of each file that has lines; last what the side files of other rollouts say.
 
     Args:
         files: As `call_files` gives them.
@@ -44,9 +44,9 @@ def verify_files(
         of = stem(path) or ""
         findings = [Finding("unreadable_line", each.reason, path=each.path, line=each.line) for each in bad]
         findings += lost_findings({of: alone.pop(of)} if of in alone else {}, entries)
-        yield path, dataclasses.replace(report, findings=[*findings, *report.findings])
+        yield path, entries, dataclasses.replace(report, findings=[*findings, *report.findings])
     if alone:
-        yield "", Report(lost_findings(still_there(alone), ()))
+        yield "", [], Report(lost_findings(still_there(alone), ()))
 
 
 def _by_file(reader: CallReader) -> Iterator[tuple[str, list[TokenEntry | BadCall]]]:

@@ -1,0 +1,41 @@
+// Which view is seen: the part of the address behind # says it, so that a link leads to a token.
+
+const ROWS = embedded("rows");
+const table = new RolloutTable(ROWS, byId("list"));
+let view = null;
+
+for (const button of document.querySelectorAll("[data-code]")) {
+  button.addEventListener("click", () => table.filter("finding", button.dataset.code));
+}
+for (const button of document.querySelectorAll("[data-reason]")) {
+  button.addEventListener("click", () => table.filter("trainable", button.dataset.reason));
+}
+
+async function show() {
+  const [place, call, position] = location.hash.split("/").slice(1).filter(Boolean).map(Number);
+  const isOpen = place in ROWS;
+  view?.close();
+  view = null;
+  if (isOpen) {
+    const details = await readRollout(place);
+    byId("overview").hidden = true;
+    byId("rollout").hidden = false;
+    view = new RolloutView(place, ROWS[place], details, byId("rollout"));
+    if (call in details.calls) view.open(call, position >= 0 ? position : null);
+  } else {
+    byId("rollout").hidden = true;
+    byId("rollout").replaceChildren();
+    byId("overview").hidden = false;
+  }
+  byId("crumbs").replaceChildren(...(isOpen ? crumbs(place) : []));
+  if (isOpen && !(position >= 0)) byId("rollout-title").focus();
+  document.body.dataset.ready = location.hash;
+}
+
+function crumbs(place) {
+  const link = (to, name) => (to in ROWS ? make("a", { href: `#/${to}` }, name) : make("span", { class: "dim" }, name));
+  return [make("a", { href: "#/" }, "All rollouts"), link(place - 1, "Previous"), link(place + 1, "Next"), make("span", { class: "dim" }, `${place + 1} of ${count(ROWS.length)}`)];
+}
+
+addEventListener("hashchange", show);
+show();
