@@ -18,9 +18,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from selenium import webdriver
 from tokenrecords import TokenEntry, link_entries
 from tokenrecords.report import write_report
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support.browser import Browser
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "report.png"
 SIZE = (1440, 1000)
@@ -122,32 +124,17 @@ def example(folder: Path) -> Path:
     return folder / "report.html"
 
 
-def browser(scheme: str) -> webdriver.Chrome:
-    options = webdriver.ChromeOptions()
-    options.add_argument("--headless=new")
-    options.add_argument("--no-sandbox")
-    options.add_argument("--hide-scrollbars")
-    options.add_argument("--force-device-scale-factor=1")
-    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
-    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": SIZE[0], "height": SIZE[1], "deviceScaleFactor": 1, "mobile": False},
-    )
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    return driver
-
-
 def pictures(page: Path, folder: Path) -> None:
     """The views of the page, light and dark."""
     for scheme in ("light", "dark"):
-        driver = browser(scheme)
+        driver = Browser(width=SIZE[0], height=SIZE[1], scheme=scheme)
         try:
             for view, address in {"overview": "#/", "rollout": f"#/{SHOWN}/1/96"}.items():
                 driver.get("about:blank")
                 driver.get(page.as_uri() + address)
-                driver.execute_async_script("setTimeout(() => { scrollTo(0, 0); setTimeout(arguments[0], 300); }, 500)")
+                driver.settle()
+                driver.run("scrollTo(0, 0);")
+                driver.settle()
                 driver.save_screenshot(str(folder / f"{view}-{scheme}.png"))
         finally:
             driver.quit()

@@ -9,8 +9,6 @@ import typer
 
 from tokenrecords.capture.served import call_files
 from tokenrecords.cli.progress import shown_progress
-from tokenrecords.report.reading import Reading
-from tokenrecords.report.write import MAX_ROLLOUTS, Options, write_page
 
 
 def report(
@@ -28,7 +26,7 @@ def report(
     ] = None,
     max_rollouts: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most rollouts whose tokens are on the page.")
-    ] = MAX_ROLLOUTS,
+    ] = 200,
     only: Annotated[
         str | None,
         typer.Option(
@@ -41,6 +39,9 @@ def report(
 
     Exit status: 0 if the page was written, 2 if the command can't be carried out. What is wrong with records is on it.
     """
+    from tokenrecords.report.reading import Reading  # noqa: PLC0415 - an extra that the other commands do without
+    from tokenrecords.report.write import Options, write_page  # noqa: PLC0415
+
     try:
         options = Options(out, tokenizer, max_rollouts, only)  # type: ignore[arg-type]  # checked next
         options.check()

@@ -15,9 +15,13 @@ _MOST = 20_000  # characters of a call; what is cut off is said
 
 def text_of(items: list[dict[Any, Any]]) -> str:
     """A paragraph an item, headed by its type; line breaks stay, all else that can't be seen is written out."""
-    whole = "\n\n".join("\n".join([f"[{item.get('type', 'item')}]", *_said(item)]) for item in items)
+    whole = "\n\n".join("\n".join([f"[{_type(item)}]", *_said(item)]) for item in items)
     cut = f"\n... {len(whole) - _MOST:,} more characters" if len(whole) > _MOST else ""
     return "\n".join(map(printable, whole[:_MOST].split("\n"))) + cut
+
+
+def _type(item: Any) -> Any:
+    return item.get("type", "item") if isinstance(item, dict) else "item"
 
 
 def _said(value: Any) -> Iterator[str]:

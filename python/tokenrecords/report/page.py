@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import jinja2
+from markupsafe import Markup
+
 from tokenrecords._core import __version__
 from tokenrecords.report.embedding import as_json
 from tokenrecords.text.printable import printable
@@ -60,8 +63,6 @@ class Page:
 
     def parts(self) -> Iterator[str]:
         """The text of the page, in pieces."""
-        import jinja2  # noqa: PLC0415 - an extra that the rest of the room does without
-
         environment = jinja2.Environment(
             autoescape=True,
             loader=jinja2.FunctionLoader(_source),
@@ -95,10 +96,8 @@ def _source(name: str) -> str:
     return (_SOURCES / name).read_text(encoding="utf-8")
 
 
-def _inline(text: str) -> Any:
+def _inline(text: str) -> Markup:
     """Text that is not escaped: our own, or JSON that no element ends in."""
-    from markupsafe import Markup  # noqa: PLC0415 - comes with jinja2
-
     return Markup(text)  # noqa: S704
 
 

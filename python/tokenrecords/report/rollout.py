@@ -49,12 +49,13 @@ class Rollout:
         rollout_id: str,
         entries: list[TokenEntry],
         findings: list[Finding],
+        terminal: Terminal,
         *,
         is_incomplete: bool,
         threads: int | None = None,
     ) -> Rollout:
         """Of its records, which are linked here."""
-        found = find_paths(entries, Terminal(), threads=threads)
+        found = find_paths(entries, terminal, threads=threads)
         build = built(entries, found, is_incomplete=is_incomplete)
         return cls(rollout_id, len(entries), found, build, findings)
 
@@ -93,7 +94,7 @@ def row_of(rollout: Rollout) -> dict[str, Any]:
     extras = [call.entry.model_extra or {} for call in rollout.calls]
     versions = [extra["weight_version"] for extra in extras if extra.get("weight_version") is not None]
     return {
-        "id": printable(rollout.id),
+        "id": printable(str(rollout.id)),
         "calls": rollout.records,
         "ids": rollout.ids,
         "generated": rollout.generated,

@@ -12,9 +12,10 @@ from tokenrecords.report.page import Embedded, Page
 from tokenrecords.report.pieces import Pieces, find_tokenizer
 from tokenrecords.report.reading import Reading
 from tokenrecords.report.rollout import Rollout, details_of, row_of, used_ids
+from tokenrecords.training.rollouts import Terminals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.files.names import PathLike
@@ -24,7 +25,6 @@ __all__ = ["Written", "write_report"]
 
 Only = Literal["findings", "untrainable"]
 ONLY: Final = ("findings", "untrainable")
-MAX_ROLLOUTS: Final = 200
 
 
 class Written(NamedTuple):
@@ -44,8 +44,10 @@ def write_report(
     path: PathLike,
     *,
     tokenizer: PathLike | None = None,
-    max_rollouts: int | None = MAX_ROLLOUTS,
+    max_rollouts: int | None = 200,
     only: Only | None = None,
+    terminal_call_ids: Mapping[str, str] | None = None,
+    terminal_response_ids: Mapping[str, str] | None = None,
     threads: int | None = None,
 ) -> Written:
     """Write records as one HTML page that needs nothing else: an overview, and each rollout token by token.
@@ -61,24 +63,25 @@ def write_report(
         max_rollouts: The most rollouts whose tokens are on the page, the first ones; all are counted. None sets no
             limit.
         only: "findings" for rollouts with an error or a warning, "untrainable" for those that are not trainable.
+        terminal_call_ids: The call that each rollout ended with, by rollout id, as `build_rollouts` takes it.
+        terminal_response_ids: The `response_id` of that call, in the same way.
         threads: The most threads that read and hash; by default the CPUs that this process may use.
 
     Raises:
-        ModuleNotFoundError: The extra `report` is not installed.
         FileNotFoundError: There is no such file or tokenizer.
-        TypeError: One of `entries` is none.
+        TypeError: One of `entries` is none, or the terminals are not mappings.
         ValueError: `path` does not end with `.html`, `max_rollouts` or `threads` is below 1, `only` is unknown, or
             `tokenizer` is not one.
 
     >>> from tokenrecords import TokenEntry
     >>> entry = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
     ...                    generation_log_probs=[-0.5], parent_resolution="root")
-    >>> write_report([entry], "/dev/null/report.txt")
-    Traceback (most recent call last):
-    ...
-    ValueError: path is /dev/null/report.txt: a name that ends with .html is needed
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report([entry], f"{folder}/report.html")
+    Written(rollouts=1, shown=1)
     """
-    options = Options(path, tokenizer, max_rollouts, only)
+    options = Options(path, tokenizer, max_rollouts, only, Terminals.given(terminal_call_ids, terminal_response_ids))
     options.check()
     return write_page(Reading.of(entries, threads=threads), options, threads=threads)
 
@@ -90,6 +93,7 @@ class Options(NamedTuple):
     tokenizer: PathLike | None
     max_rollouts: int | None
     only: Only | None
+    terminals: Terminals = Terminals({}, {})
 
     def check(self) -> None:
         """Raise what `write_report` raises of them."""
@@ -114,7 +118,7 @@ def write_page(reading: Reading, options: Options, *, threads: int | None = None
     embedded: list[Embedded] = []
     used: set[int] = set()
     taken = 0
-    for rollout in _rollouts(reading, threads):
+    for rollout in _rollouts(reading, options.terminals, threads):
         overview.add(rollout)
         taken += options.takes(rollout)
         is_full = options.max_rollouts is not None and len(embedded) >= options.max_rollouts
@@ -136,10 +140,16 @@ def write_page(reading: Reading, options: Options, *, threads: int | None = None
     return Written(overview.rollouts, len(embedded))
 
 
-def _rollouts(reading: Reading, threads: int | None) -> Iterator[Rollout]:
+def _rollouts(reading: Reading, terminals: Terminals, threads: int | None) -> Iterator[Rollout]:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for finding in reading.report.findings:
         findings[finding.rollout_id or ""].append(finding)
     for rollout_id, entries in reading.rollouts.items():
-        is_incomplete = rollout_id in reading.incomplete
-        yield Rollout.of(rollout_id, entries, findings[rollout_id], is_incomplete=is_incomplete, threads=threads)
+        yield Rollout.of(
+            rollout_id,
+            entries,
+            findings[rollout_id],
+            terminals.of(rollout_id),
+            is_incomplete=rollout_id in reading.incomplete,
+            threads=threads,
+        )

@@ -121,7 +121,7 @@ class ChainBuild:
 
     def _repr_html_(self) -> str:
         rows = [(each.chain_id, len(each.call_ids), len(each), int(each.loss_mask.sum())) for each in self.chains]
-        more = [("...", len(rows) - _SHOWN)] if len(rows) > _SHOWN else []
+        more = [("...", f"{len(rows) - _SHOWN:,} more chains")] if len(rows) > _SHOWN else []
         judged = "trainable" if self.trainable else f"not trainable: {', '.join(self.reasons)}"
         rollout = f"rollout {self.chains[0].rollout_id}: " if self.chains else ""
         header = ("chain", "calls", "ids", "with loss")
