@@ -25,9 +25,12 @@ class Browser(webdriver.Chrome):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         super().__init__(options, webdriver.ChromeService(DRIVER))
+        self.resize(width, height)
+        self.set_scheme(scheme)
+
+    def resize(self, width: int, height: int) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.set_scheme(scheme)
 
     def set_scheme(self, scheme: str) -> None:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

@@ -21,4 +21,7 @@ const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s
 
 const percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "0 %");
 
+// What is read out, or copied, word by word.
+const spaced = (words) => words.filter(Boolean).flatMap((word) => [word, " "]);
+
 const tag = (name, kind) => make("span", { class: `tag ${kind || name}` }, name);

@@ -49,8 +49,9 @@ class RolloutTable {
       ),
       this.more,
     );
-    for (const control of [this.search, this.finding, this.model, this.version, this.trainable]) {
-      control.addEventListener("input", () => this.draw());
+    this.search.addEventListener("input", () => this.draw());
+    for (const control of [this.finding, this.model, this.version, this.trainable]) {
+      control.addEventListener("change", () => this.draw());
     }
     this.draw();
   }

@@ -35,12 +35,14 @@ function treeRow(call, index, details, open) {
   const name = make(
     "td",
     { class: "call-cell" },
-    make("span", { class: "mark", "aria-hidden": "true" }, mark),
-    make("span", { class: "call-name" }, call.id),
-    tag(call.kind),
-    call.marks.map((each) => tag(each)),
-    wrong.length ? make("span", { class: "tag wrong", title: wrong.map((finding) => finding.code).join(", ") }, `${wrong.length} !`) : null,
-    call.failure ? make("span", { class: "failure" }, call.failure) : null,
+    spaced([
+      make("span", { class: "mark", "aria-hidden": "true" }, mark),
+      make("span", { class: "call-name" }, call.id),
+      tag(call.kind),
+      ...call.marks.map((each) => tag(each)),
+      wrong.length && make("span", { class: "tag wrong", title: wrong.map((finding) => finding.code).join(", ") }, `${wrong.length} !`),
+      call.failure && make("span", { class: "failure" }, call.failure),
+    ]),
   );
   name.style.paddingInlineStart = `${0.5 + Math.min(call.depth, DEEPEST) * 1.1}em`;
   return make(
