@@ -129,7 +129,7 @@ def pictures(page: Path, folder: Path) -> None:
     for scheme in ("light", "dark"):
         driver = Browser(width=SIZE[0], height=SIZE[1], scheme=scheme)
         try:
-            for view, address in {"overview": "#/", "rollout": f"#/{SHOWN}/1/96"}.items():
+            for view, address in {"overview": "#/", "rollout": f"#/{SHOWN}/1/47"}.items():
                 driver.get("about:blank")
                 driver.get(page.as_uri() + address)
                 driver.settle()

@@ -222,6 +222,7 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
         page.go(f"#/0/7/{position}")
         token = rollout.tokens["c7"][position]
         assert page.facts()["id"] == str(token.id)
+        assert page.texts("#tree [aria-selected=true] .call-name") == page.texts(".about h2") == [token.call]
         assert len(page.all("#strip .t")) < 4_000
         assert page.run(
             """

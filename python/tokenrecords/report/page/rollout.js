@@ -94,9 +94,7 @@ class RolloutView {
       for (const button of this.chains.children) button.setAttribute("aria-pressed", String(Number(button.dataset.call) === this.last));
       if (position === null) this.scroller.scrollTop = 0;
     }
-    this.call = call;
-    for (const row of this.tree.querySelectorAll("tbody tr")) row.setAttribute("aria-selected", String(Number(row.dataset.call) === call));
-    this.about.replaceChildren(about(this.details.calls[call]));
+    this.select(call);
     if (position !== null) {
       this.cursor.say(this.cursor.go(position, "center"));
       this.scroller.focus({ preventScroll: true });
@@ -114,7 +112,15 @@ class RolloutView {
     this.cursor.say(this.cursor.go(position, "center"));
   }
 
+  select(call) {
+    if (this.call === call) return;
+    this.call = call;
+    for (const row of this.tree.querySelectorAll("tbody tr")) row.setAttribute("aria-selected", String(Number(row.dataset.call) === call));
+    this.about.replaceChildren(about(this.details.calls[call]));
+  }
+
   remember(position) {
+    this.select(this.sequence.callAt(position).index);
     history.replaceState(null, "", `#/${this.place}/${this.last}/${position}`);
   }
 }

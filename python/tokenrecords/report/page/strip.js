@@ -35,7 +35,7 @@ class Strip {
     block.append(make("div", { class: "block-name" }, role === "prompt" ? "prompt" : "generated", make("span", {}, count(to - from))));
     const tokens = make("div", { class: "tokens" });
     for (let at = from; at < to; at += TOKENS) {
-      const portion = { from: at, to: Math.min(at + TOKENS, to), element: make("div", { class: "portion" }), isBuilt: false };
+      const portion = { from: at, to: Math.min(at + TOKENS, to), element: make("div", { class: "portion", "data-from": at > from ? count(at) : null }), isBuilt: false };
       portion.element.style.minHeight = `${this.guess(portion)}px`;
       portion.element.portion = portion;
       this.portions.push(portion);
