@@ -170,10 +170,13 @@ def test_paths_are_read_with_what_stands_beside_them(tmp_path: Path) -> None:
         lines.write(b'{"<b>": \n{}\n')
     (tmp_path / "r.tokens.intents").write_text("c0\nc1\nc9\n")
     (tmp_path / "gone.tokens.incomplete").write_text("x\n")
-    assert write_report(tmp_path, tmp_path / "p.html") == Written(2, 2)
+    write_jsonl(tmp_path / "whole.tokens.jsonl", of_rollouts("whole"))
+    (tmp_path / "whole.tokens.intents").write_text("c\n")
+    assert write_report(tmp_path, tmp_path / "p.html") == Written(3, 3)
     page = Page(tmp_path / "p.html")
     assert [(row["id"], row["calls"], row["reasons"], row["codes"]) for row in page.rows] == [
         ("r", 2, ["incomplete"], ["lost_call"]),
+        ("whole", 1, [], []),
         ("gone", 0, ["incomplete", "nothing_to_train"], ["lost_call"]),
     ]
     assert page.details()["findings"][0]["where"] == f"{tmp_path}/r.tokens.intents:3"

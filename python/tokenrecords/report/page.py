@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = files("tokenrecords.report") / "page"
 _SCRIPTS: Final = (
-    *("dom", "sequence", "table", "strip", "minimap", "cursor", "breaks", "tree", "rollout", "main"),  # in this order
+    *(
+        "dom",
+        "sequence",
+        "table",
+        "strip",
+        "minimap",
+        "cursor",
+        "breaks",
+        "tree",
+        "panel",
+        "rollout",
+        "main",
+    ),  # in this order
 )
 _LINES: Final = 50  # lines without a record that the page lists
 

@@ -3,11 +3,8 @@
 const NAMES = { prompt: "prompt", generated: "generated", masked: "tool, masked" };
 
 class Cursor {
-  constructor(strip, facts, live, moved) {
-    this.strip = strip;
-    this.facts = facts;
-    this.live = live;
-    this.moved = moved;
+  constructor(strip, { facts, live }, moved) {
+    Object.assign(this, { strip, facts, live, moved });
     this.off = new AbortController();
     const { scroller } = strip;
     const { signal } = this.off;
@@ -66,7 +63,8 @@ class Cursor {
 
   // Where prompts and generations begin.
   edges() {
-    return this.strip.sequence.path.flatMap((call) => [call.start, call.prompt]).filter((edge) => edge < this.strip.sequence.length);
+    const { path, length } = this.strip.sequence;
+    return path.flatMap((call) => [call.start, call.prompt]).filter((edge) => edge < length);
   }
 
   // The token above or below; where lines end, the nearest of the next ones.
@@ -111,7 +109,8 @@ class Cursor {
   say(token) {
     const logProb = token.logProb === null ? "" : `, log-prob ${shownLogProb(token.logProb)}`;
     const text = PIECES ? `, text ${textOf(token.id) ?? "unknown"}` : "";
-    this.live.textContent = `position ${token.position}, id ${token.id}${text}, ${NAMES[token.role]}${logProb}, call ${token.call.id}`;
+    const what = `position ${token.position}, id ${token.id}${text}, ${NAMES[token.role]}${logProb}`;
+    this.live.textContent = `${what}, call ${token.call.id}`;
     this.moved(token.position);
   }
 }

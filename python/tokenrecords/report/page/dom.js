@@ -13,6 +13,14 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+const span = (look, ...children) => make("span", { class: look }, ...children);
+
+const button = (attributes, act, name) => make("button", { type: "button", ...attributes, on: { click: act } }, name);
+
+const heads = (names) => make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)));
+
+const cells = (values) => values.map((value) => make("td", {}, value));
+
 const embedded = (id) => JSON.parse(byId(id).textContent);
 
 const count = (value) => value.toLocaleString("en-US");
@@ -23,5 +31,3 @@ const percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} 
 
 // What is read out, or copied, word by word.
 const spaced = (words) => words.filter(Boolean).flatMap((word) => [word, " "]);
-
-const tag = (name, kind) => make("span", { class: `tag ${kind || name}` }, name);

@@ -4,11 +4,11 @@ const ROWS = embedded("rows");
 const table = new RolloutTable(ROWS, byId("list"));
 let view = null;
 
-for (const button of document.querySelectorAll("[data-code]")) {
-  button.addEventListener("click", () => table.filter("finding", button.dataset.code));
+for (const each of document.querySelectorAll("[data-code]")) {
+  each.addEventListener("click", () => table.filter("finding", each.dataset.code));
 }
-for (const button of document.querySelectorAll("[data-reason]")) {
-  button.addEventListener("click", () => table.filter("trainable", button.dataset.reason));
+for (const each of document.querySelectorAll("[data-reason]")) {
+  each.addEventListener("click", () => table.filter("trainable", each.dataset.reason));
 }
 
 async function show() {
@@ -33,8 +33,10 @@ async function show() {
 }
 
 function crumbs(place) {
-  const link = (to, name) => (to in ROWS ? make("a", { href: `#/${to}` }, name) : make("span", { class: "dim" }, name));
-  return [make("a", { href: "#/" }, "All rollouts"), link(place - 1, "Previous"), link(place + 1, "Next"), make("span", { class: "dim" }, `${place + 1} of ${count(ROWS.length)}`)];
+  const link = (to, name) => (to in ROWS ? make("a", { href: `#/${to}` }, name) : span("dim", name));
+  const all = make("a", { href: "#/" }, "All rollouts");
+  const which = span("dim", `${place + 1} of ${count(ROWS.length)}`);
+  return [all, link(place - 1, "Previous"), link(place + 1, "Next"), which];
 }
 
 addEventListener("hashchange", show);

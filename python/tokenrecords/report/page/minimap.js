@@ -49,23 +49,22 @@ class Minimap {
     const paint = this.canvas.getContext("2d");
     const style = getComputedStyle(this.host);
     const colour = (name) => style.getPropertyValue(`--${name}`);
-    const colours = Object.fromEntries(["prompt", "generated", "masked", "h0", "h1", "h2", "h3", "h4", "hx", "rule"].map((name) => [name, colour(name)]));
     const band = BAND * scale;
     const each = width / this.sequence.length;
     for (const { from, to, role, least } of this.columns(width)) {
       const x = Math.floor(from * each);
       const wide = Math.max(Math.ceil(to * each) - x, 1);
-      paint.fillStyle = colours[role];
+      paint.fillStyle = colour(role);
       paint.fillRect(x, 0, wide, band);
       if (least !== null) {
         const heat = heatOf(least);
         const part = heat === "x" ? 1 : Math.min(0.08 + -least / UNLIKELY, 1);
-        paint.fillStyle = colours[`h${heat}`];
+        paint.fillStyle = colour(`h${heat}`);
         paint.fillRect(x, height - part * (height - band - 2 * scale), wide, height);
       }
     }
-    paint.fillStyle = colours.rule;
-    for (const call of this.sequence.path.slice(1)) paint.fillRect(Math.round(call.start * each), 0, Math.max(scale, 1), height);
+    paint.fillStyle = colour("rule");
+    for (const call of this.sequence.path.slice(1)) paint.fillRect(Math.round(call.start * each), 0, scale, height);
     this.follow();
   }
 

@@ -22,7 +22,7 @@ class Strip {
 
   blocks(call) {
     const facts = [call.version && `weights ${call.version}`, call.model].filter(Boolean).join(" · ");
-    const head = make("div", { class: "call-head" }, make("span", { class: "call-name" }, call.id), make("span", {}, facts));
+    const head = make("div", { class: "call-head" }, span("call-name", call.id), make("span", {}, facts));
     const parts = [
       ["prompt", call.start, call.prompt],
       ["generated", call.prompt, call.length],
@@ -32,14 +32,15 @@ class Strip {
 
   block(role, from, to) {
     const block = make("div", { class: `block ${role}-block` });
-    block.append(make("div", { class: "block-name" }, role === "prompt" ? "prompt" : "generated", make("span", {}, count(to - from))));
+    block.append(make("div", { class: "block-name" }, role, make("span", {}, count(to - from))));
     const tokens = make("div", { class: "tokens" });
     for (let at = from; at < to; at += TOKENS) {
-      const portion = { from: at, to: Math.min(at + TOKENS, to), element: make("div", { class: "portion", "data-from": at > from ? count(at) : null }), isBuilt: false };
-      portion.element.style.minHeight = `${this.guess(portion)}px`;
-      portion.element.portion = portion;
+      const element = make("div", { class: "portion", "data-from": at > from ? count(at) : null });
+      const portion = { from: at, to: Math.min(at + TOKENS, to), element, isBuilt: false };
+      element.style.minHeight = `${this.guess(portion)}px`;
+      element.portion = portion;
       this.portions.push(portion);
-      tokens.append(portion.element);
+      tokens.append(element);
     }
     block.append(tokens);
     return block;
@@ -103,7 +104,7 @@ class Strip {
     return this.marked;
   }
 
-  // What lies between is drawn while it is passed, and then is higher or lower than it was guessed: so it is asked again.
+  // What lies between is drawn while it is passed, and then is not as high as it was guessed: so it is asked again.
   show(element, block) {
     element.scrollIntoView({ block });
     requestAnimationFrame(() => requestAnimationFrame(() => element.isConnected && element.scrollIntoView({ block })));
@@ -128,11 +129,11 @@ function tokenElement(token, showsIds) {
   const element = make("span", { class: `t ${token.role}${heat}`, "data-p": token.position });
   const piece = showsIds ? null : pieceOf(token.id);
   if (piece) element.append(...pieceNodes(piece));
-  else element.append(make("span", { class: "id" }, token.id));
+  else element.append(span("id", token.id));
   return element;
 }
 
-const pieceNodes = (piece) => piece.map((part, at) => (at % 2 ? make("b", { class: "esc" }, part) : part)).filter((part) => part !== "");
+const pieceNodes = (piece) => piece.map((part, at) => (at % 2 ? make("b", { class: "esc" }, part) : part));
 
 const endsLine = (id) => {
   const piece = pieceOf(id);

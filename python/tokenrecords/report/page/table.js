@@ -18,7 +18,6 @@ class RolloutTable {
   constructor(rows, host) {
     this.rows = rows.map((row, place) => ({ ...row, place }));
     this.sorted = null;
-    this.most = PORTION;
     this.search = make("input", { type: "search", id: "search", placeholder: "part of an id", spellcheck: "false" });
     const every = (of) => [...new Set(this.rows.flatMap(of))].sort(collate);
     this.finding = select("filter-finding", [["", "any"], ["-", "none"], ...same(every((row) => row.codes))]);
@@ -29,26 +28,22 @@ class RolloutTable {
     this.status = make("p", { role: "status", id: "shown", class: "dim" });
     this.head = make("tr", {}, COLUMNS.map((column) => this.header(column)));
     this.body = make("tbody");
-    this.more = make("button", { type: "button", id: "more", on: { click: () => this.drawMore() } }, "Show more");
-    const field = (name, control) => make("label", {}, make("span", {}, name), control);
-    host.append(
-      make(
-        "form",
-        { class: "filters", role: "search", "aria-label": "Filter rollouts", on: { submit: (event) => event.preventDefault() } },
-        field("Rollout", this.search),
-        field("Finding", this.finding),
-        field("Model", this.model),
-        field("Weights", this.version),
-        field("Trainable", this.trainable),
-        this.status,
-      ),
-      make(
-        "div",
-        { class: "scroll-x" },
-        make("table", { class: "rollouts", id: "table" }, make("caption", { class: "hidden" }, "Rollouts"), make("thead", {}, this.head), this.body),
-      ),
-      this.more,
+    this.more = button({ id: "more" }, () => this.drawMore(), "Show more");
+    const form = make(
+      "form",
+      { class: "filters", role: "search", "aria-label": "Filter rollouts" },
+      field("Rollout", this.search),
+      field("Finding", this.finding),
+      field("Model", this.model),
+      field("Weights", this.version),
+      field("Trainable", this.trainable),
+      this.status,
     );
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const caption = make("caption", { class: "hidden" }, "Rollouts");
+    const parts = [caption, make("thead", {}, this.head), this.body];
+    const table = make("table", { class: "rollouts", id: "table" }, parts);
+    host.append(form, make("div", { class: "scroll-x" }, table), this.more);
     this.search.addEventListener("input", () => this.draw());
     for (const control of [this.finding, this.model, this.version, this.trainable]) {
       control.addEventListener("change", () => this.draw());
@@ -57,7 +52,7 @@ class RolloutTable {
   }
 
   header(column) {
-    const sort = make("button", { type: "button", on: { click: () => this.sortBy(column) } }, column.name);
+    const sort = button({}, () => this.sortBy(column), column.name);
     return make("th", { scope: "col", class: column.number ? "number" : "", "aria-sort": "none" }, sort);
   }
 
@@ -86,7 +81,7 @@ class RolloutTable {
         (!finding.value || (finding.value === "-" ? !row.codes.length : row.codes.includes(finding.value))) &&
         (!model.value || row.models.includes(model.value)) &&
         (!version.value || row.versions.includes(version.value)) &&
-        (!trainable.value || (trainable.value === "yes" ? !row.reasons.length : trainable.value === "no" ? row.reasons.length : row.reasons.includes(trainable.value))),
+        isJudged(row.reasons, trainable.value),
     );
   }
 
@@ -95,7 +90,8 @@ class RolloutTable {
     if (this.sorted) {
       const { column, order } = this.sorted;
       const sign = order === "ascending" ? 1 : -1;
-      this.found.sort((a, b) => sign * (column.number ? column.of(a) - column.of(b) : collate(column.of(a), column.of(b))));
+      const compare = column.number ? (a, b) => a - b : collate;
+      this.found.sort((a, b) => sign * compare(column.of(a), column.of(b)));
     }
     this.status.textContent = `${count(this.found.length)} of ${counted(this.rows.length, "rollout")}`;
     this.body.replaceChildren();
@@ -122,12 +118,21 @@ function tableRow(row) {
 
 // A small bar: the generated ids among all.
 function share(row) {
-  const bar = make("span", { class: "share", title: `${percent(row.generated, row.ids)} generated` }, make("span"));
+  const title = `${percent(row.generated, row.ids)} generated`;
+  const bar = make("span", { class: "share", title }, make("span"));
   bar.firstChild.style.width = `${row.ids ? (100 * row.generated) / row.ids : 0}%`;
   return bar;
 }
 
-const judged = (reasons) => (reasons.length ? make("span", { class: "no" }, reasons.join(", ")) : make("span", { class: "yes" }, "yes"));
+const judged = (reasons) => (reasons.length ? span("no", reasons.join(", ")) : span("yes", "yes"));
+
+// True for the reasons of a rollout that a choice of the filter takes: any, "yes", "no", or one of them.
+function isJudged(reasons, choice) {
+  if (choice === "yes" || choice === "no") return (choice === "no") === reasons.length > 0;
+  return !choice || reasons.includes(choice);
+}
+
+const field = (name, control) => make("label", {}, make("span", {}, name), control);
 
 const { compare: collate } = new Intl.Collator("en", { numeric: true });
 

@@ -3,13 +3,12 @@
 const DEEPEST = 12; // forks that are still indented
 
 function callTree(details, open) {
-  const rows = details.calls.map((call, index) => treeRow(call, index, details, open));
-  const table = make(
-    "table",
-    { role: "treegrid", class: "tree", id: "tree", "aria-label": "Calls" },
-    make("thead", {}, make("tr", {}, ["Call", "New", "Generated", "Mean", "Weights"].map((name, at) => make("th", { scope: "col", class: at && at < 4 ? "number" : "", title: name === "Mean" ? "Mean log-prob of the generated ids" : null }, name)))),
-    make("tbody", {}, rows),
-  );
+  const rows = details.calls.map((call) => treeRow(call, details, open));
+  const head = heads(["Call", "New", "Generated", "Mean", "Weights"]);
+  for (const number of [...head.children].slice(1, 4)) number.className = "number";
+  head.children[3].title = "Mean log-prob of the generated ids";
+  const attributes = { role: "treegrid", class: "tree", id: "tree", "aria-label": "Calls" };
+  const table = make("table", attributes, make("thead", {}, head), make("tbody", {}, rows));
   table.addEventListener("keydown", (event) => {
     const at = rows.indexOf(event.target.closest("tr"));
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
@@ -28,44 +27,38 @@ function focusRow(rows, at) {
   return rows[at];
 }
 
-function treeRow(call, index, details, open) {
+function treeRow(call, details, open) {
   const isMain = call.marks.includes("main");
-  const mark = call.marks.includes("quarantined") ? "✗" : isMain ? "●" : "○";
-  const wrong = details.findings.filter((finding) => finding.call === index && finding.severity !== "info");
-  const name = make(
-    "td",
-    { class: "call-cell" },
-    spaced([
-      make("span", { class: "mark", "aria-hidden": "true" }, mark),
-      make("span", { class: "call-name" }, call.id),
-      tag(call.kind),
-      ...call.marks.map((each) => tag(each)),
-      wrong.length && make("span", { class: "tag wrong", title: wrong.map((finding) => finding.code).join(", ") }, `${wrong.length} !`),
-      call.failure && make("span", { class: "failure" }, call.failure),
-    ]),
-  );
+  const name = make("td", { class: "call-cell" }, spaced(callWords(call, details)));
   name.style.paddingInlineStart = `${0.5 + Math.min(call.depth, DEEPEST) * 1.1}em`;
-  return make(
+  const numbers = [count(call.prompt - call.start), count(call.length - call.prompt), mean(call)];
+  const row = make(
     "tr",
-    {
-      "aria-level": call.depth + 1,
-      "data-call": index,
-      class: isMain ? "is-main" : "",
-      on: {
-        click: () => open(index),
-        keydown: (event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          open(index);
-        },
-      },
-    },
+    { "aria-level": call.depth + 1, "data-call": call.index, class: isMain ? "is-main" : "" },
     name,
-    make("td", { class: "number" }, count(call.prompt - call.start)),
-    make("td", { class: "number" }, count(call.length - call.prompt)),
-    make("td", { class: "number" }, mean(call)),
+    numbers.map((number) => make("td", { class: "number" }, number)),
     make("td", {}, call.version),
   );
+  row.addEventListener("click", () => open(call.index));
+  row.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    open(call.index);
+  });
+  return row;
+}
+
+function callWords(call, details) {
+  const mark = call.marks.includes("quarantined") ? "✗" : call.marks.includes("main") ? "●" : "○";
+  const wrong = details.findings.filter((finding) => finding.call === call.index && finding.severity !== "info");
+  const codes = wrong.map((finding) => finding.code).join(", ");
+  return [
+    make("span", { class: "mark", "aria-hidden": "true" }, mark),
+    span("call-name", call.id),
+    ...[call.kind, ...call.marks].map((each) => span(`tag ${each}`, each)),
+    wrong.length && make("span", { class: "tag wrong", title: codes }, `${wrong.length} !`),
+    call.failure && span("failure", call.failure),
+  ];
 }
 
 function mean(call) {
