@@ -140,7 +140,7 @@ def test_an_engine_that_answers_again_is_taken_again(tmp_path: Path) -> None:
             status, _, answer = await made.post()
             assert (status, b"no engine answered" in answer) == (502, True)
             [[call], [again, why]] = made.lines(".intents")
-            assert (call, why) == (again, "no engine answered: ClientConnectorError")
+            assert (call, why) == (again, "no engine answered: no connection could be made")
         async with engine(OK) as (url, _), rig(OK, tmp_path, engines=(url,), health_interval=0.01) as made:
             assert (await made.post())[0] == 200
 
@@ -178,6 +178,6 @@ def test_a_time_for_a_whole_call(tmp_path: Path) -> None:
     async def body() -> None:
         async with rig(slow, tmp_path, timeout=0.05) as made:
             assert (await made.post())[0] == 504
-            assert made.lines(".intents")[1][1] == "no engine answered: TimeoutError"
+            assert made.lines(".intents")[1][1] == "no engine answered: no answer in time"
 
     asyncio.run(body())

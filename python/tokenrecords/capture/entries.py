@@ -7,15 +7,13 @@ import time
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import numpy as np
-
 from tokenrecords.engines.reconcile import checked_mask
 from tokenrecords.engines.response import read_payload
 from tokenrecords.entry.model import TokenEntry
 from tokenrecords.entry.resolution import ParentResolutionStatus
-from tokenrecords.lineage.parents import PREFIX_MISMATCH, cumulative_length, find_parent, starts_prompt
+from tokenrecords.lineage.parents import PREFIX_MISMATCH, as_delta, find_parent, starts_prompt
 from tokenrecords.lineage.stamp import stamp_lineage
-from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, PROMPT, TOKEN_FIELDS
+from tokenrecords.tokens.names import ARRAY_FIELDS, LOSS_MASK, TOKEN_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,9 +170,4 @@ def _found(entry: TokenEntry, earlier: list[TokenEntry], *, delta: bool) -> Toke
 
 def _resolved(entry: TokenEntry, parent: TokenEntry, *, delta: bool) -> TokenEntry:
     stamp_lineage(entry, parent.model_call_id, ParentResolutionStatus.RESOLVED)
-    if not delta:
-        return entry
-    added = entry.prompt_token_ids[cumulative_length(parent) :]
-    # A copy: a view would keep the whole prompt in memory.
-    added = added.copy() if isinstance(added, np.ndarray) else added
-    return entry.model_copy(update={PROMPT: added, "prompt_is_delta": True})
+    return as_delta(entry, parent) if delta else entry

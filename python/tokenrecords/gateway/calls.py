@@ -71,7 +71,7 @@ class Call:
             entries = self._entries(payload, partial=partial)
             if self._state.settings.keep_messages:
                 self._keep_messages(payload)
-            session.keep(self.id, entries)
+            session.keep(self.id, entries, delta=self._state.settings.delta)
             if self._state.settings.durable == "fsync":
                 await self._state.commits.durable(session.path(SUFFIX), is_new=is_new)
         except EngineError as error:
@@ -112,7 +112,6 @@ class Call:
                 rollout_id=self._session.id,
                 model_call_id=self.id,
                 earlier=self._session.calls,
-                delta=self._state.settings.delta,
                 prompt_token_ids=self._request.prompt,
                 **fields,
             )

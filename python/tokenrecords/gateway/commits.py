@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokenrecords.files.durable import sync
 
@@ -13,13 +14,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class _Wanted(NamedTuple):
+    """A file that somebody waits for."""
+
+    path: Path
+    is_new: bool
+    future: asyncio.Future[None]
+
+
 class Commits:
-    """Brings files to the disk, all that wait in one go."""
+    """Brings files to the disk, all that wait in one go, on a thread of its own."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, "tokenrecords-fsync")
-        self._waiting: list[tuple[Path, bool, asyncio.Future[None]]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._wanted: SimpleQueue[_Wanted | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="tokenrecords-fsync", daemon=True)
+        self._thread.start()
 
     async def durable(self, path: Path, *, is_new: bool) -> None:
         """Return when what was written to the file survives a power cut, and so does the name of a new one.
@@ -27,41 +37,47 @@ class Commits:
         Raises:
             OSError: It may not.
         """
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append((path, is_new, future))
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
+        future = self._loop.create_future()
+        self._wanted.put(_Wanted(path, is_new, future))
         await future
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            wanted: dict[Path, bool] = {}
-            for path, is_new, _ in batch:
-                wanted[path] = wanted.get(path, False) or is_new
-            failed = await loop.run_in_executor(self._pool, _sync, wanted)
-            for path, _, future in batch:
-                if future.done():  # its agent has left
-                    continue
-                if path in failed:
-                    future.set_exception(failed[path])
-                else:
-                    future.set_result(None)
-
     def close(self) -> None:
-        """End the thread."""
-        self._pool.shutdown()
+        """End the thread, when it has done what is waited for."""
+        self._wanted.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ends = False
+        while not ends:
+            batch = [self._wanted.get()]
+            while not self._wanted.empty():
+                batch.append(self._wanted.get())
+            ends = None in batch
+            waiting = [wanted for wanted in batch if wanted is not None]
+            self._loop.call_soon_threadsafe(_tell, waiting, _synced(waiting))
 
 
-def _sync(paths: Mapping[Path, bool]) -> dict[Path, OSError]:
-    """Bring the files to the disk, and the names of the new ones; those with which it failed."""
-    failed: dict[Path, OSError] = {}
-    for path, is_new in paths.items():
+def _synced(waiting: list[_Wanted]) -> dict[Path, Exception]:
+    """Bring the files to the disk, and the names of the new ones; what went wrong with which."""
+    wanted: dict[Path, bool] = {}
+    for path, is_new, _ in waiting:
+        wanted[path] = wanted.get(path, False) or is_new
+    failed: dict[Path, Exception] = {}
+    for path, is_new in wanted.items():
         try:
             sync(path)
             if is_new:
                 sync(path.parent)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - for whoever waits
             failed[path] = error
     return failed
+
+
+def _tell(waiting: list[_Wanted], failed: Mapping[Path, Exception]) -> None:
+    for path, _, future in waiting:
+        if future.done():  # its agent has left
+            continue
+        if path in failed:
+            future.set_exception(failed[path])
+        else:
+            future.set_result(None)

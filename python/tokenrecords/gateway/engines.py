@@ -7,12 +7,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import aiohttp
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tokenrecords.gateway.upstream import Upstream
+
 _STICKY: Final = 1 << 16  # sessions whose engine is remembered
+_LOOK: Final = 5.0  # seconds that an engine has to say that it is there
 
 
 @dataclass
@@ -53,18 +54,19 @@ class Pool:
                 self._of.popitem(last=False)
         return engine
 
-    async def watch(self, client: aiohttp.ClientSession, interval: float) -> None:
+    async def watch(self, upstream: Upstream, interval: float) -> None:
         """Look at the engines that failed, until it is cancelled."""
         while True:
             await asyncio.sleep(interval)
             for engine in self.engines:
                 if not engine.is_up:
-                    engine.is_up = await _answers(client, engine.root)
+                    engine.is_up = await _answers(upstream, engine.root)
 
 
-async def _answers(client: aiohttp.ClientSession, root: str) -> bool:
+async def _answers(upstream: Upstream, root: str) -> bool:
     try:
-        async with client.get(f"{root}/health", timeout=aiohttp.ClientTimeout(total=5)) as answer:
-            return answer.status < 500
-    except (aiohttp.ClientError, TimeoutError, OSError):
+        async with asyncio.timeout(_LOOK):
+            with await upstream.request("GET", root, "/health", headers={}) as answer:
+                return answer.status < 500
+    except OSError:
         return False

@@ -13,9 +13,9 @@ from tokenrecords.gateway.sending import BROKEN, error, send
 from tokenrecords.gateway.streams import Exchange, relay_stream
 
 if TYPE_CHECKING:
-    import aiohttp
     from multidict import CIMultiDict
 
+    from tokenrecords.gateway.answers import Answer
     from tokenrecords.gateway.calls import Call
     from tokenrecords.gateway.requests import Request
     from tokenrecords.gateway.routes import Route
@@ -45,9 +45,9 @@ async def _sent(state: State, request: web.Request, route: Route, asked: Request
     try:
         answer, engine = await send(state, request, route, asked.body, is_read=True)
     except BROKEN as problem:
-        call.take_back(f"no engine answered: {type(problem).__name__}")
+        call.take_back(f"no engine answered: {problem}")
         status = 504 if isinstance(problem, TimeoutError) else 502
-        return error(status, f"no engine answered: {type(problem).__name__}")
+        return error(status, f"no engine answered: {problem}")
     call.engine = engine.root
     try:
         return await _answered(state, request, answer, asked, call)
@@ -56,9 +56,9 @@ async def _sent(state: State, request: web.Request, route: Route, asked: Request
 
 
 async def _answered(
-    state: State, request: web.Request, answer: aiohttp.ClientResponse, asked: Request, call: Call
+    state: State, request: web.Request, answer: Answer, asked: Request, call: Call
 ) -> web.StreamResponse:
-    async with answer:
+    with answer:
         exchange = Exchange(request, answer, asked, call, _headers(answer, call))
         has_generated = 200 <= answer.status < 300 and answer.status != _NO_CONTENT
         if not has_generated:
@@ -69,7 +69,7 @@ async def _answered(
             sent = await answer.read()
         except BROKEN as problem:
             if has_generated:
-                call.lose(f"the answer was cut off: {type(problem).__name__}")
+                call.lose(f"the answer was cut off: {problem}")
             return error(502, "the engine's answer was cut off")
         if has_generated:
             return await _whole(state, exchange, sent)
@@ -100,7 +100,7 @@ async def _whole(state: State, exchange: Exchange, sent: bytes) -> web.Response:
     return web.Response(body=sent, status=answer.status, headers=headers)
 
 
-def _headers(answer: aiohttp.ClientResponse, call: Call) -> CIMultiDict[str]:
+def _headers(answer: Answer, call: Call) -> CIMultiDict[str]:
     headers = end_to_end(answer.headers)
     headers[_CALL_HEADER] = call.id
     return headers

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-import aiohttp
 from aiohttp import web
-from yarl import URL
 
+from tokenrecords.gateway.answers import CutOffError, DroppedError
 from tokenrecords.gateway.headers import end_to_end, to_engine
+from tokenrecords.gateway.upstream import DownError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokenrecords.gateway.answers import Answer
     from tokenrecords.gateway.engines import Engine
     from tokenrecords.gateway.routes import Route
     from tokenrecords.gateway.state import State
 
 # What may go wrong with an engine, or between it and here.
-BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError)
-_DOWN: Final = (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError)
-_UNREACHED: Final = (*_DOWN, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+BROKEN: Final = (DownError, DroppedError, CutOffError, TimeoutError)
 _FIRST_WAIT: Final = 0.05  # seconds before a request is sent again, doubled each time
+_FULL: Final = 1 << 16  # bytes that an agent has not taken
 
 
 def error(status: int, message: str, **headers: str) -> web.Response:
@@ -30,14 +32,14 @@ def error(status: int, message: str, **headers: str) -> web.Response:
 
 
 async def send(
-    state: State, request: web.Request, route: Route, body: bytes | None, *, is_read: bool
-) -> tuple[aiohttp.ClientResponse, Engine]:
+    state: State, request: web.Request, route: Route, body: bytes, *, is_read: bool
+) -> tuple[Answer, Engine]:
     """An engine's answer, as far as its headers, and the engine; of another one where the first can't be reached.
 
     The engine has one open call more, until the caller takes it from `open`.
 
     Raises:
-        aiohttp.ClientError: No engine answered.
+        OSError: No engine answered, one of `BROKEN`.
     """
     settings = state.settings
     keep_key = settings.key is None and not route.names_session
@@ -47,18 +49,12 @@ async def send(
         engine = state.pool.choose(route.session)
         engine.open += 1
         try:
-            answer = await state.client.request(
-                request.method,
-                URL(engine.root + route.path, encoded=True),
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-            )
+            answer = await state.upstream.request(request.method, engine.root, route.path, headers=headers, body=body)
         except BaseException as problem:
             engine.open -= 1
-            if not isinstance(problem, _UNREACHED):
+            if not isinstance(problem, (DownError, DroppedError)):
                 raise
-            engine.is_up = not isinstance(problem, _DOWN)
+            engine.is_up = not isinstance(problem, DownError)
             if not tries:
                 raise
         else:
@@ -68,20 +64,60 @@ async def send(
         tries -= 1
 
 
+class Outlet:
+    """The body of a response that is written in the turn of the loop in which a part of it comes."""
+
+    def __init__(self, request: web.Request, *, is_chunked: bool) -> None:
+        self._request = request
+        self._is_chunked = is_chunked
+
+    @classmethod
+    async def of(cls, response: web.StreamResponse, request: web.Request) -> Outlet:
+        """Send the headers; the outlet of what follows them."""
+        await response.prepare(request)
+        return cls(request, is_chunked=response.headers.get("transfer-encoding") == "chunked")
+
+    async def pass_on(self, answer: Answer, shown: Callable[[bytes], bytes]) -> None:
+        """Pass on a body as it comes, and no faster than it is taken.
+
+        Args:
+            answer: Whose body.
+            shown: What of a part goes on.
+
+        Raises:
+            ConnectionResetError: The agent has left.
+            Exception: As `Answer.flow`.
+        """
+        while not await answer.flow(lambda part: self.write(shown(part))):
+            await self._request.writer.drain()
+
+    def write(self, part: bytes) -> bool:
+        """Write a part; True where the agent is behind.
+
+        Raises:
+            ConnectionResetError: The agent has left.
+        """
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the agent has left")
+        if part:  # an empty chunk would be the last one
+            transport.write(b"%x\r\n%b\r\n" % (len(part), part) if self._is_chunked else part)
+        return transport.get_write_buffer_size() > _FULL
+
+
 async def pass_on(state: State, request: web.Request, route: Route, body: bytes) -> web.StreamResponse:
     """Pass on what is not recorded, as it comes."""
     try:
-        answer, engine = await send(state, request, route, body or None, is_read=False)
+        answer, engine = await send(state, request, route, body, is_read=False)
     except BROKEN as problem:
-        return error(502, f"no engine answered: {type(problem).__name__}")
+        return error(502, f"no engine answered: {problem}")
     try:
-        async with answer:
+        with answer:
             response = web.StreamResponse(status=answer.status, headers=end_to_end(answer.headers))
             if "content-length" in answer.headers:
                 response.content_length = int(answer.headers["content-length"])
-            await response.prepare(request)
-            async for part in answer.content.iter_any():
-                await response.write(part)
+            outlet = await Outlet.of(response, request)
+            await outlet.pass_on(answer, bytes)
             await response.write_eof()
             return response
     finally:

@@ -7,7 +7,6 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import aiohttp
 from aiohttp import web
 
 from tokenrecords.gateway.admin import add_routes
@@ -15,6 +14,7 @@ from tokenrecords.gateway.engines import Pool
 from tokenrecords.gateway.relay import relay
 from tokenrecords.gateway.state import State
 from tokenrecords.gateway.store import Store
+from tokenrecords.gateway.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tokenrecords.gateway.settings import Settings
 
 STATE: web.AppKey[State] = web.AppKey("state", State)
-# What aiohttp would say where the agent says nothing: an answer would come in a form that it can't read.
-_AUTOMATIC: Final = ("accept", "accept-encoding", "content-type", "user-agent")
 _MAX_HEADER: Final = 1 << 16
 
 
@@ -37,24 +35,16 @@ def create_app(settings: Settings) -> web.Application:
     app = web.Application(client_max_size=settings.max_body)
 
     async def running(app: web.Application) -> AsyncIterator[None]:
-        timeout = aiohttp.ClientTimeout(total=settings.timeout, connect=None, sock_connect=10)
-        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
-        async with aiohttp.ClientSession(
-            connector=connector,
-            timeout=timeout,
-            auto_decompress=False,
-            skip_auto_headers=_AUTOMATIC,
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
-        ) as client:
-            state = State(settings, store, Pool(settings.roots()), client)
-            app[STATE] = state
-            state.background.append(asyncio.create_task(state.pool.watch(client, settings.health_interval)))
-            yield
-            for task in state.background:
-                task.cancel()
-            await asyncio.gather(*state.background, return_exceptions=True)
-            state.commits.close()
+        upstream = Upstream(settings.timeout)
+        state = State(settings, store, Pool(settings.roots()), upstream)
+        app[STATE] = state
+        state.background.append(asyncio.create_task(state.pool.watch(upstream, settings.health_interval)))
+        yield
+        for task in state.background:
+            task.cancel()
+        await asyncio.gather(*state.background, return_exceptions=True)
+        state.commits.close()
+        upstream.close()
         store.close()
 
     async def handle(request: web.Request) -> web.StreamResponse:

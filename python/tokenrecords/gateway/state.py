@@ -12,11 +12,10 @@ from tokenrecords.gateway.metrics import Metrics
 if TYPE_CHECKING:
     import asyncio
 
-    import aiohttp
-
     from tokenrecords.gateway.engines import Pool
     from tokenrecords.gateway.settings import Settings
     from tokenrecords.gateway.store import Store
+    from tokenrecords.gateway.upstream import Upstream
 
 
 @dataclass
@@ -33,7 +32,7 @@ class State:
     settings: Settings
     store: Store
     pool: Pool
-    client: aiohttp.ClientSession
+    upstream: Upstream
     commits: Commits = field(default_factory=Commits)
     metrics: Metrics = field(default_factory=Metrics)
     weight_version: Any = None

@@ -23,6 +23,7 @@ from tokenrecords.files.jsonl import read_jsonl
 from tokenrecords.files.names import SUFFIX
 from tokenrecords.files.side_files import GATEWAY, read_side_files
 from tokenrecords.gateway.routes import file_name
+from tokenrecords.lineage.parents import as_delta
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ CLOSED: Final = ".closed.json"
 _LOCK: Final = ".gateway.lock"
 _NO_IDS: Final = np.empty(0, np.int32)
 _NO_LOG_PROBS: Final = np.empty(0)
-# Ids that are held of sessions without an open call; what is let go is read again.
-_HELD: Final = 1 << 24
+# Ids that are held; sessions without an open call are let go, and read again.
+_HELD: Final = 1 << 25
+_CALL: Final = 1 << 10  # ids that take as much memory as what else is held of a call
 _SESSIONS: Final = 1_024
 _MODE: Final = 0o600
 
@@ -54,7 +56,8 @@ class Session:
         recorded: How many calls were recorded.
         lost: How many were lost.
         open: The calls that were sent and not answered.
-        held: How many ids `calls` hold.
+        held: How many ids `calls` hold, or what takes as much memory.
+        counted: What of that its store knows.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Session:
     lost: int = 0
     open: set[str] = field(default_factory=set)
     held: int = 0
+    counted: int = 0
 
     def path(self, suffix: str) -> Path:
         """One of its files."""
@@ -89,9 +93,16 @@ class Session:
         with suppress(OSError):
             append(self.path(LOST), f"{call}\t{_one_line(why)}\n", sync=True)
 
-    def keep(self, call: str, entries: list[TokenEntry]) -> None:
-        """Append the records of a call, so that they survive a kill."""
-        append_lines(self.path(SUFFIX), [entry.to_json() + b"\n" for entry in entries], fsync=False, mode=_MODE)
+    def keep(self, call: str, entries: list[TokenEntry], *, delta: bool) -> None:
+        """Append the records of a call, so that they survive a kill.
+
+        Args:
+            call: Its id.
+            entries: Its records, with full prompts.
+            delta: True to store what a prompt adds to its parent.
+        """
+        stored = map(self._delta, entries) if delta else entries
+        append_lines(self.path(SUFFIX), [entry.to_json() + b"\n" for entry in stored], fsync=False, mode=_MODE)
         self.add(entries)
         self.recorded += 1
         self.open.discard(call)
@@ -99,6 +110,11 @@ class Session:
     def close(self, said: Mapping[str, Any]) -> None:
         """Note how it ended."""
         write_whole(self.path(CLOSED), [json.dumps(said).encode()])
+
+    def _delta(self, entry: TokenEntry) -> TokenEntry:
+        named = (call for call in reversed(self.calls) if call.model_call_id == entry.parent_call_id)
+        parent = next(named, None)
+        return entry if parent is None else as_delta(entry, parent)
 
     def add(self, entries: Iterable[TokenEntry]) -> None:
         """Keep of further calls what a parent is found by: of the last one its ids, of the others the digest."""
@@ -120,6 +136,7 @@ class Store:
         self._hash_ids = hash_ids
         self._lock = _locked(out / _LOCK)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._held = 0
 
     def close(self) -> None:
         """Let another gateway have the directory."""
@@ -136,14 +153,17 @@ class Store:
             session = Session(session_id, self.out / file_name(session_id, hashed=self._hash_ids))
             _restore(session)
             self._sessions[session_id] = session
-            self._let_go(session)
         self._sessions.move_to_end(session_id)
+        self._held += session.held - session.counted
+        session.counted = session.held
+        self._let_go(session)
         return session
 
     def forget(self, session_id: str) -> None:
         """Delete a session and its files."""
         session = self.session(session_id)
         del self._sessions[session_id]
+        self._held -= session.counted
         for suffix in (SUFFIX, INTENTS, LOST, MESSAGES, CLOSED):
             session.path(suffix).unlink(missing_ok=True)
 
@@ -156,13 +176,14 @@ class Store:
         return sorted(found)
 
     def _let_go(self, newest: Session) -> None:
-        held = sum(session.held for session in self._sessions.values())
+        if self._held <= _HELD and len(self._sessions) <= _SESSIONS:
+            return
         for session_id, session in list(self._sessions.items()):
-            if held <= _HELD and len(self._sessions) <= _SESSIONS:
-                return
             if session is not newest and not session.open:
-                held -= session.held
+                self._held -= session.counted
                 del self._sessions[session_id]
+                if self._held <= _HELD and len(self._sessions) <= _SESSIONS:
+                    return
 
 
 def _restore(session: Session) -> None:
@@ -184,7 +205,7 @@ def _restore(session: Session) -> None:
 
 
 def _size(call: TokenEntry) -> int:
-    return len(call.prompt_token_ids) + len(call.generation_token_ids)
+    return _CALL + len(call.prompt_token_ids) + len(call.generation_token_ids)
 
 
 def _as_digest(call: TokenEntry) -> TokenEntry:

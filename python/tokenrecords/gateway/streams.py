@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import aiohttp
 from aiohttp import web
 from pydantic_core import to_json
 
@@ -13,12 +12,13 @@ from tokenrecords.engines.event_stream import EventStream
 from tokenrecords.entry.errors import one_line
 from tokenrecords.gateway.calls import EngineError, LostCallError
 from tokenrecords.gateway.headers import Decoder
-from tokenrecords.gateway.sending import BROKEN, error
+from tokenrecords.gateway.sending import BROKEN, Outlet, error
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from tokenrecords.engines.body import Served
+    from tokenrecords.gateway.answers import Answer
     from tokenrecords.gateway.calls import Call
     from tokenrecords.gateway.requests import Request
     from tokenrecords.gateway.state import State
@@ -93,7 +93,7 @@ class Exchange(NamedTuple):
     """A call that is answered: what the agent sent, what comes back, and with which headers it goes on."""
 
     request: web.Request
-    answer: aiohttp.ClientResponse
+    answer: Answer
     asked: Request
     call: Call
     headers: CIMultiDict[str]
@@ -110,11 +110,8 @@ async def relay_stream(state: State, exchange: Exchange) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, headers=headers)
     passing = Passing(asked)
     try:
-        await response.prepare(request)
-        async for part in answer.content.iter_any():
-            shown = passing.feed(decoder.feed(part))
-            if shown:
-                await response.write(shown)
+        outlet = await Outlet.of(response, request)
+        await outlet.pass_on(answer, lambda part: passing.feed(decoder.feed(part)))
         decoder.end()
     except asyncio.CancelledError:
         await _record_partly(state, passing, call)
@@ -123,7 +120,7 @@ async def relay_stream(state: State, exchange: Exchange) -> web.StreamResponse:
         await _record_partly(state, passing, call)
         return response
     except BROKEN as problem:
-        call.lose(f"the stream was cut off: {type(problem).__name__}")
+        call.lose(f"the stream was cut off: {problem}")
         return _cut(request, response)
     except ValueError as problem:
         call.lose(str(problem))

@@ -6,6 +6,8 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tokenrecords._core import compute_digests, prefix_digest, stands_at
 from tokenrecords.entry.assigned import wrong_types
 from tokenrecords.entry.entries import as_entries
@@ -14,6 +16,7 @@ from tokenrecords.lineage.call import Call
 from tokenrecords.lineage.calls import continues, link_named
 from tokenrecords.lineage.prefixes import Prefixes
 from tokenrecords.tokens.arrays import same_ids
+from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -221,6 +224,14 @@ def cumulative_length(call: TokenEntry) -> int:
     if call.prompt_is_delta:
         return call.cum_len or 0
     return len(call.prompt_token_ids) + len(call.generation_token_ids)
+
+
+def as_delta(entry: TokenEntry, parent: TokenEntry) -> TokenEntry:
+    """The entry with what its full prompt adds to the parent that was found for it."""
+    added = entry.prompt_token_ids[cumulative_length(parent) :]
+    # A copy: a view would keep the whole prompt in memory.
+    added = added.copy() if isinstance(added, np.ndarray) else added
+    return entry.model_copy(update={PROMPT: added, "prompt_is_delta": True})
 
 
 def _is_root(call: TokenEntry) -> bool:
