@@ -4,11 +4,12 @@
 //! a line and a byte order mark before it are nothing, and objects on lines one below the other are an event each, where
 //! no blank line parts them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::json::{Halt, Words, trim};
+use crate::json::{Halt, Members, Words, trim};
 
 /// Comes before a text whose bytes say that it is UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -27,11 +28,11 @@ pub enum Kind {
     Unknown,
 }
 
-/// A place among the bytes, or lines of several places.
+/// A place among the bytes, or what stands at several places, joined.
 #[derive(Clone, Debug)]
 enum Text {
     Line(Range<usize>),
-    Lines(Vec<u8>),
+    Lines(Vec<u8>, Vec<Range<usize>>),
 }
 
 /// An event.
@@ -71,6 +72,8 @@ pub struct Events {
     words: Words,
     /// How many events were asked about.
     told: usize,
+    /// How many bytes and events were passed on.
+    passed: (usize, usize),
 }
 
 impl Events {
@@ -129,6 +132,44 @@ impl Events {
         let places = (self.told..self.whole.len()).filter(says).collect();
         self.told = self.whole.len();
         places
+    }
+
+    /// The bytes of whole events that were not passed on yet, without these members of their data.
+    ///
+    /// `end` is where the bytes end that may be passed on: in place of where those of the whole events do.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Memory`]: there is none for them, and nothing was passed on.
+    pub fn pass(&mut self, members: Option<&Members>, end: Option<usize>) -> Result<Vec<u8>, Halt> {
+        let (mut kept, mut index) = self.passed;
+        let end = end.unwrap_or_else(|| self.pending.begin.unwrap_or(self.line)).clamp(kept, self.bytes.len());
+        let mut passed = Vec::new();
+        passed.try_reserve(end - kept)?;
+        while let Some(event) = self.whole.get(index).filter(|event| event.begin < end) {
+            index += 1;
+            let Some(members) = members else { continue };
+            let rest = match members.cut(self.text(&event.text)) {
+                Ok(Cow::Owned(rest)) => rest,
+                Ok(Cow::Borrowed(_)) | Err(Halt::Odd) => continue,
+                Err(halt) => return Err(halt),
+            };
+            let places = match &event.text {
+                Text::Line(place) => std::slice::from_ref(place),
+                Text::Lines(_, places) => places,
+            };
+            // All on the first line: a line break in JSON says as much as a space.
+            let rest = rest.into_iter().map(|b| if b == b'\n' { b' ' } else { b });
+            passed.extend_from_slice(&self.bytes[kept..places[0].start]);
+            passed.extend(rest);
+            for ends in places.windows(2) {
+                passed.extend_from_slice(&self.bytes[ends[0].end..ends[1].start]);
+            }
+            kept = places[places.len() - 1].end;
+        }
+        passed.extend_from_slice(&self.bytes[kept..end]);
+        self.passed = (end, index);
+        Ok(passed)
     }
 
     /// Takes the next bytes, cut anywhere.
@@ -206,14 +247,16 @@ impl Events {
         self.pending.data = Some(match before {
             None => Text::Line(line),
             Some(before) => {
-                let mut lines = match before {
-                    Text::Line(first) => copied(&self.bytes[first])?,
-                    Text::Lines(lines) => lines,
+                let (mut lines, mut places) = match before {
+                    Text::Line(first) => (copied(&self.bytes[first.clone()])?, vec![first]),
+                    Text::Lines(lines, places) => (lines, places),
                 };
                 lines.try_reserve(text.len() + 1)?;
+                places.try_reserve(1)?;
                 lines.push(b'\n');
                 lines.extend_from_slice(text);
-                Text::Lines(lines)
+                places.push(line);
+                Text::Lines(lines, places)
             }
         });
         if !is_last {
@@ -245,7 +288,7 @@ impl Events {
     fn text<'a>(&'a self, text: &'a Text) -> &'a [u8] {
         match text {
             Text::Line(place) => &self.bytes[place.clone()],
-            Text::Lines(lines) => lines,
+            Text::Lines(lines, _) => lines,
         }
     }
 
@@ -330,6 +373,65 @@ mod tests {
         assert_eq!((events.telling(), events.telling()), (vec![1, 2], vec![]));
         events.feed(b":1}\n\nerror: x\n\ndata: {}\n\ndata: [DONE]\n").unwrap();
         assert_eq!((events.telling(), events.telling()), (vec![3, 4, 6], vec![]));
+    }
+
+    fn hiding(stream: &str, name: &str) -> (String, bool) {
+        let members = Members(vec![(name.as_bytes().to_vec(), None)]);
+        let mut hidden = Vec::new();
+        let mut events = Events::default();
+        for packet in stream.as_bytes().chunks(7) {
+            events.feed(packet).unwrap();
+            hidden.extend(events.pass(Some(&members), None).unwrap());
+        }
+        let before = hidden.len();
+        events.end().unwrap();
+        hidden.extend(events.pass(Some(&members), Some(stream.len())).unwrap());
+        (String::from_utf8(hidden).unwrap(), before == stream.len())
+    }
+
+    #[test]
+    fn events_are_passed_on_without_members_of_their_data() {
+        for (stream, rest) in [
+            (
+                ": {\"ids\":0}\n\ndata: {\"ids\":[1],\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1,\"ids\":2}\n\n",
+                None,
+            ),
+            ("\u{feff}data:\t{\"ids\":1} \r\rdata: {\"ids\":2}\r\r", Some("\u{feff}data:\t{} \r\rdata: {}\r\r")),
+            ("  data: {\"ids\":1}\n\n{\"ids\":2}\n{\"ids\":3}\n\n", Some("  data: {}\n\n{}\n{}\n\n")),
+            (
+                "data: {\"ids\":[1\nid: 3\ndata: ],\"t\":\ndata:2}\n\ndata: [DONE]\n\n",
+                Some("data: {\"t\": 2}\nid: 3\ndata: \ndata:\n\ndata: [DONE]\n\n"),
+            ),
+            (
+                "event: error\ndata: {\"ids\":1}\n\nwhat\ndata: {ids\n\n",
+                Some("event: error\ndata: {}\n\nwhat\ndata: {ids\n\n"),
+            ),
+        ] {
+            let rest = rest.map_or_else(|| stream.replace("\"ids\":[1],", "").replace(",\"ids\":2", ""), str::to_owned);
+            assert_eq!(hiding(stream, "ids").0, rest);
+            assert_eq!(hiding(&rest, "ids"), (rest.clone(), true), "nothing waits, and nothing else is cut");
+        }
+    }
+
+    #[test]
+    fn only_whole_events_are_passed_on() {
+        let mut events = Events::default();
+        let mut pass = |packet: &str| {
+            events.feed(packet.as_bytes()).unwrap();
+            String::from_utf8(events.pass(None, None).unwrap()).unwrap()
+        };
+        assert_eq!(pass(": ping\n\nda"), ": ping\n\n");
+        assert_eq!(pass("ta: {}\n"), "");
+        assert_eq!(pass("{}\n"), "data: {}\n");
+        assert_eq!(pass("\r"), "{}\n\r");
+        assert_eq!(pass("\nevent: x\n"), "\n");
+        assert_eq!(pass("data: {}\n\n"), "event: x\ndata: {}\n\n");
+        events.feed(b"data: {}\n\ndata: []\n\n").unwrap();
+        let begin = events.get(4).unwrap().1;
+        assert_eq!(events.pass(None, Some(begin)).unwrap(), b"data: {}\n\n");
+        assert_eq!(events.pass(None, Some(begin)).unwrap(), b"");
+        assert_eq!(events.pass(None, Some(0)).unwrap(), b"");
+        assert_eq!(events.pass(None, Some(99)).unwrap(), b"data: []\n\n");
     }
 
     proptest! {

@@ -332,15 +332,10 @@ class MemberCutter:
 
     def __new__(cls, members: dict[str, Any]) -> Self: ...
     def cut(self, text: bytes) -> bytes | None:
-        """The text without them, itself where it has none; None where only a full reader can say what it is.
+        """The text without them, itself where it has none; None where it is surely no JSON.
 
         Raises:
             MemoryError: There is none for the text.
-        """
-    def cut_events(self, events: bytes) -> bytes | None:
-        """The same of the data of each event of a stream, as its lines `data: {...}` come.
-
-        None also where one event's data has several lines.
         """
 
 @final
@@ -469,6 +464,17 @@ class SseEvents:
         """The chunks as the text of a JSON array, those as one that the rules let be one.
 
         None where an event is no object that is surely well-formed.
+        """
+
+    def pass_on(self, cutter: MemberCutter | None = None, end: int | None = None) -> bytes:
+        """The bytes of whole events that were not passed on yet.
+
+        Args:
+            cutter: What their data loses. Data that had several lines is on one then.
+            end: Where the bytes end that may be passed on, in place of where those of the whole events do.
+
+        Raises:
+            MemoryError: There is none for them.
         """
 
     def telling(self) -> list[int]:

@@ -6,12 +6,6 @@ use super::halt::{Halt, Reading, room};
 use super::skip::{expect, skip_space, skip_string};
 use super::walk::DEEPEST;
 
-/// What a line of an event's data begins with.
-const DATA: &[u8] = b"data:";
-
-/// The byte order mark that a stream may begin with.
-const BOM: &[u8] = b"\xef\xbb\xbf";
-
 /// Names of members: to be cut out, or to be looked into, in an object or in each element of an array.
 #[derive(Debug, Default)]
 pub struct Members(pub Vec<(Vec<u8>, Option<Members>)>);
@@ -19,10 +13,11 @@ pub struct Members(pub Vec<(Vec<u8>, Option<Members>)>);
 impl Members {
     /// The text without these members; itself where it has none of them.
     ///
-    /// The text should be JSON: of what is none, the result is none either, or it is odd.
+    /// The text should be JSON: of what is none, the result is none either, or it is odd. Within more than
+    /// [`DEEPEST`] lists, one in the other, nothing is looked for.
     ///
     /// # Errors
-    /// Odd where a key is written with escapes, or the text is nested too deep; where there is no memory for it.
+    /// Odd where the text is surely no JSON; where there is no memory for it.
     pub fn cut<'a>(&self, text: &'a [u8]) -> Reading<Cow<'a, [u8]>> {
         let mut cutting = Cutting { text, cuts: Vec::new() };
         let end = cutting.value(0, Some(self), 0).ok_or(Halt::Odd)?;
@@ -32,43 +27,10 @@ impl Members {
         cutting.rest()
     }
 
-    /// Events of a stream without these members of their data; themselves where they have none of them.
-    ///
-    /// # Errors
-    /// As `cut`; odd where the data of an event has several lines.
-    pub fn cut_events<'a>(&self, events: &'a [u8]) -> Reading<Cow<'a, [u8]>> {
-        let mut rest: Option<Vec<u8>> = None;
-        let mut kept = 0;
-        let mut at = if events.starts_with(BOM) { BOM.len() } else { 0 };
-        while at < events.len() {
-            let end = memchr::memchr(b'\n', &events[at..]).map_or(events.len(), |length| at + length);
-            let line = &events[at..end];
-            let start = DATA.len() + usize::from(line.get(DATA.len()) == Some(&b' '));
-            if line.starts_with(DATA)
-                && line.get(start) == Some(&b'{')
-                && let Cow::Owned(cut) = self.cut(&line[start..])?
-            {
-                let rest = match &mut rest {
-                    Some(rest) => rest,
-                    None => rest.insert(room(events.len())?),
-                };
-                rest.extend_from_slice(&events[kept..at + start]);
-                rest.extend_from_slice(&cut);
-                kept = end;
-            }
-            at = end + 1;
-        }
-        Ok(match rest {
-            Some(mut rest) => {
-                rest.extend_from_slice(&events[kept..]);
-                rest.into()
-            }
-            None => events.into(),
-        })
-    }
-
-    fn get(&self, name: &[u8]) -> Option<&(Vec<u8>, Option<Self>)> {
-        self.0.iter().find(|(member, _)| member == name)
+    fn get(&self, key: &[u8]) -> Option<&(Vec<u8>, Option<Self>)> {
+        let is_escaped = key.contains(&b'\\');
+        let key = if is_escaped { Cow::Owned(unescaped(key)) } else { Cow::Borrowed(key) };
+        self.0.iter().find(|(member, _)| *member == *key)
     }
 }
 
@@ -84,7 +46,7 @@ impl<'a> Cutting<'a> {
         let at = skip_space(self.text, at);
         match self.text.get(at)? {
             b'"' => skip_string(self.text, at + 1),
-            b'{' | b'[' if depth == DEEPEST => None,
+            b'{' | b'[' if depth == DEEPEST => skip_nested(self.text, at),
             b'{' if let Some(members) = members => self.object(at + 1, members, depth),
             b'[' if members.is_some() => self.array(at + 1, members, depth),
             b'{' | b'[' => skip_nested(self.text, at),
@@ -105,12 +67,8 @@ impl<'a> Cutting<'a> {
         loop {
             let key = expect(self.text, at, b'"')?;
             let key_end = skip_string(self.text, key)?;
-            let name = &self.text[key..key_end - 1];
-            if name.contains(&b'\\') {
-                return None;
-            }
             let value = expect(self.text, key_end, b':')?;
-            let found = members.get(name);
+            let found = members.get(&self.text[key..key_end - 1]);
             let end = self.value(value, found.and_then(|(_, within)| within.as_ref()), depth + 1)?;
             let next = skip_space(self.text, end);
             let goes_on = match self.text.get(next)? {
@@ -160,6 +118,26 @@ impl<'a> Cutting<'a> {
         rest.extend_from_slice(&self.text[kept..]);
         Ok(rest.into())
     }
+}
+
+/// A key without its escapes, as far as a name of ASCII letters could be written with them.
+fn unescaped(key: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut rest = key;
+    while let [first, after @ ..] = rest {
+        let code = match rest {
+            [b'\\', b'u', digits @ ..] if digits.len() >= 4 => std::str::from_utf8(&digits[..4]).ok(),
+            _ => None,
+        };
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            plain.push(byte);
+            rest = &rest[6..];
+        } else {
+            plain.push(*first);
+            rest = after;
+        }
+    }
+    plain
 }
 
 /// The place after the array or object that begins at `at`.
@@ -239,34 +217,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_odd() {
-        let deep = format!("{}{}", "[".repeat(DEEPEST + 1), "]".repeat(DEEPEST + 1));
-        for text in [
-            "",
-            "{",
-            r#"{"a"}"#,
-            r#"{"a":1"#,
-            r#"{"\u0061":1}"#,
-            r#"{"a":1}x"#,
-            r#"{"a":[];"b":2}"#,
-            "[1 2]",
-            r#"{"x":["}"#,
-            &deep,
-        ] {
-            assert_eq!(names(&["a"]).cut(text.as_bytes()), Err(Halt::Odd), "{text}");
-        }
+    fn a_key_may_be_written_with_escapes() {
+        let text = r#"{"\u0061":1,"\u0062":2,"\\u0061":3,"\u00e9":4,"c\n":6}"#;
+        assert_eq!(cut(text, &names(&["a"])).as_deref(), Some(&text.replacen(r#""\u0061":1,"#, "", 1)[..]));
+        assert_eq!(cut(text, &names(&["\u{e9}", "c\n"])), None);
     }
 
     #[test]
-    fn events_lose_members_of_their_data_alone() {
-        let members = names(&["ids"]);
-        let events = ": {\"ids\":0}\n\ndata: {\"ids\":[1],\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1,\"ids\":2}\n\ndata: [DONE]\n\n";
-        let rest = ": {\"ids\":0}\n\ndata: {\"t\":\"\u{2028}\"}\r\n\r\nid: 7\ndata:{\"t\":1}\n\ndata: [DONE]\n\n";
-        assert_eq!(members.cut_events(events.as_bytes()).unwrap(), rest.as_bytes());
-        assert!(matches!(members.cut_events(rest.as_bytes()), Ok(Cow::Borrowed(same)) if same == rest.as_bytes()));
-        let marked = [BOM, b"data: {\"ids\":1}\n"].concat();
-        assert_eq!(members.cut_events(&marked).unwrap(), [BOM, b"data: {}\n"].concat());
-        assert_eq!(members.cut_events(b"data: {\"ids\":\ndata: 1}\n\n"), Err(Halt::Odd));
-        assert!(members.cut_events(b"").unwrap().is_empty());
+    fn what_is_nested_too_deep_is_passed_over() {
+        let deep = |depth| format!("{}{{\"a\":1}}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(cut(&deep(DEEPEST), &names(&["a"])), None);
+        assert_eq!(cut(&deep(DEEPEST - 1), &names(&["a"])), Some(deep(DEEPEST - 1).replace("\"a\":1", "")));
+    }
+
+    #[test]
+    fn what_is_no_json_is_odd() {
+        for text in ["", "{", r#"{"a"}"#, r#"{"a":1"#, r#"{"a":1}x"#, r#"{"a":[];"b":2}"#, "[1 2]", r#"{"x":["}"#] {
+            assert_eq!(names(&["a"]).cut(text.as_bytes()), Err(Halt::Odd), "{text}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 /// Names of members that are cut out. Its documentation stands in `_core.pyi`.
 #[pyclass(frozen, module = "tokenrecords._core")]
-pub struct MemberCutter(Members);
+pub struct MemberCutter(pub(super) Members);
 
 #[pymethods]
 impl MemberCutter {
@@ -20,10 +20,6 @@ impl MemberCutter {
 
     fn cut<'py>(&self, text: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(unless_odd(self.0.cut(text.as_bytes()))?.map(|rest| rest_of(text, rest)))
-    }
-
-    fn cut_events<'py>(&self, events: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(unless_odd(self.0.cut_events(events.as_bytes()))?.map(|rest| rest_of(events, rest)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::json::unless_odd;
+use super::members::MemberCutter;
 use crate::json::{Rule, Rules, Words, join_chunks};
 use crate::sse::{Events, Kind};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
@@ -85,6 +86,17 @@ impl SseEvents {
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         self.held(py).end().map_err(|_| PyMemoryError::new_err(()))
+    }
+
+    #[pyo3(signature = (cutter=None, end=None))]
+    fn pass_on<'py>(
+        &self,
+        py: Python<'py>,
+        cutter: Option<&MemberCutter>,
+        end: Option<usize>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let passed = self.held(py).pass(cutter.map(|cutter| &cutter.0), end);
+        Ok(PyBytes::new(py, &passed.map_err(|_| PyMemoryError::new_err(()))?))
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

@@ -35,10 +35,29 @@ def test_where_a_stream_ends(before, end):
     stream = fed(before, end[:-2])
     stream.feed(end[-2:])
     stream.feed(b": more\n\n")
-    assert (stream.end_at, stream.error) == (len(before), None)
+    assert (stream.end_at, stream.is_ended, stream.error) == (len(before), True, None)
     assert stream.body == before + end + b": more\n\n"
     assert stream.payload().parsed == merge_stream(before + end)
     assert fed(before).end_at is None
+
+
+TOKEN = {"index": 1, "token": {"id": 41, "text": "o", "logprob": -0.5, "special": False}, "generated_text": None}
+WHOLE = {**TOKEN, "index": 2, "generated_text": "oo", "details": {"finish_reason": "length"}}
+PIECE = {"content": "o", "tokens": [41], "stop": False}
+
+
+@pytest.mark.parametrize(("piece", "last"), [(TOKEN, WHOLE), (PIECE, {**PIECE, "stop": True, "stop_type": "limit"})])
+def test_an_answer_ends_with_what_says_so_where_a_stream_has_no_end(piece, last):
+    stream = fed(sse(piece), sse(last)[:-1])
+    assert (stream.end_at, stream.before_end()) == (None, sse(piece))
+    stream.feed(b"\n" + sse(piece))
+    assert (stream.end_at, stream.is_ended) == (len(sse(piece)), False)
+    assert (stream.before_end(), stream.rest(), stream.rest()) == (b"", sse(last) + sse(piece), b"")
+
+
+def test_a_reason_ends_no_answer_of_chat():
+    stream = fed(sse(chunk(piece("o", [41])) | {"stop": "length", "generated_text": None}))
+    assert (stream.end_at, stream.is_ended) == (None, False)
 
 
 def test_the_first_end_counts():

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support.gateways import ASK, CHAT, Rig, chat, rig
+from tokenrecords import TokenEntry, read_jsonl, stamp_lineage
+from tokenrecords.gateway.store import Store
+from tokenrecords.lineage.parents import find_parent
 from yarl import URL
 
 BODY = json.dumps(ASK).encode()
@@ -57,6 +60,42 @@ class Upload:
         line = await self._reader.readline()
         self._writer.close()
         return int(line.split()[1])
+
+
+def test_sessions_that_live_on_are_let_go_when_they_hold_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.store._HELD", 5_000)  # ids; a call counts as 1,024 and its own
+    store = Store(tmp_path)
+
+    def call(session: str, number: int) -> TokenEntry:
+        prompt = list(range(3 + 2 * number))
+        return TokenEntry(
+            rollout_id=session,
+            model_call_id=str(number),
+            prompt_token_ids=prompt,
+            generation_token_ids=[2 * number + 3],
+            generation_log_probs=[-0.5],
+        )
+
+    for number in range(3):
+        for name in ("a", "b"):
+            session = store.session(name)
+            assert [entry.model_call_id for entry in session.calls] == [str(k) for k in range(number)]
+            entry = call(name, number)
+            parent, status, _ = find_parent(entry, session.calls)
+            stamp_lineage(entry, parent and parent.model_call_id, status)
+            assert (parent is None) is (number == 0)
+            session.keep(str(number), [entry], delta=True)
+    held = store.session("b")
+    assert store.session("b") is held, "the newest stays"
+    before = store.session("a")
+    assert store.session("b") is not held
+    assert store.session("a") is not before
+    entries = read_jsonl(tmp_path / "a.tokens.jsonl")
+    assert [entry.prompt_token_ids.tolist() for entry in entries] == [[0, 1, 2], [4], [6]]
+    store.forget("a")
+    store.forget("b")
+    assert store._held == 0
+    store.close()
 
 
 def test_a_session_that_is_let_go_meanwhile_has_no_double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from support.gateways import ASK, chat, chunks, sse
+from tokenrecords._core import MemberCutter
+from tokenrecords.engines.event_stream import EventStream
 from tokenrecords.gateway.requests import Request, read_request
 
 FORMS = [{}, {"end": b"\r\n\r\n"}, {"data": b"data:"}]
@@ -81,6 +83,12 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
         asked(body)
 
 
+def passed(events: bytes, hidden: MemberCutter) -> bytes:
+    stream = EventStream()
+    stream.feed(events)
+    return stream.rest(hidden)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_names_in_escapes_are_hidden_too(form: dict[str, bytes]) -> None:
     hidden = asked(ASK).hidden
@@ -97,7 +105,7 @@ def test_names_in_escapes_are_hidden_too(form: dict[str, bytes]) -> None:
         }
         for chunk in chunks([1], [2, 3], "a\u2028")
     ]
-    cut = hidden.cut_events(odd)
+    cut = passed(odd, hidden)
     end = form.get("end", b"\n\n")
     events = cut.decode().encode().split(end)  # it is UTF-8
     assert events[-2:] == [form.get("data", b"data: ") + b"[DONE]", b""]
@@ -108,4 +116,13 @@ def test_an_event_of_many_lines_keeps_its_others() -> None:
     hidden = asked(ASK).hidden
     assert hidden is not None
     event = b'event: x\r\nid: 1\r\ndata: {"prompt\\u005ftoken_ids": [1],\r\ndata: "a": 1}\r\n\r\n: note\r\n\r\n'
-    assert hidden.cut_events(event) == b'event: x\r\nid: 1\r\ndata: {"a":1}\r\n\r\n: note\r\n\r\n'
+    assert passed(event, hidden) == b'event: x\r\nid: 1\r\ndata: {"a": 1}\r\ndata: \r\n\r\n: note\r\n\r\n'
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("data", ["data: ", "data:", " data:  ", "\ufeffdata: ", ""])
+def test_ids_are_hidden_however_an_event_is_written(end: str, data: str) -> None:
+    hidden = asked(ASK).hidden
+    assert hidden is not None
+    event = f'{data}{{"prompt_token_ids":[1,2],"choices":[{{"token_ids":[3],"index":0}}]}}{end}{end}'
+    assert passed(event.encode(), hidden).decode() == f'{data}{{"choices":[{{"index":0}}]}}{end}{end}'

@@ -147,6 +147,64 @@ def test_a_last_event_that_comes_before_the_end_waits_with_what_follows(tmp_path
     run(tmp_path, answer, test)
 
 
+def test_the_last_event_of_an_answer_waits_where_nothing_ends_the_stream(tmp_path: Path) -> None:
+    body = {"prompt": [1, 7], "n_probs": 1, "return_tokens": True, "stream": True}
+    first = {
+        "content": "o",
+        "tokens": [41],
+        "stop": False,
+        "index": 0,
+        "completion_probabilities": [{"id": 41, "logprob": -0.5}],
+    }
+    last = {**first, "content": "", "tokens": [], "completion_probabilities": [], "stop": True, "stop_type": "limit"}
+    may_end = asyncio.Event()
+
+    async def answer(request: web.Request, _: Any) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(sse([first, last], done=False))
+        await may_end.wait()
+        return response
+
+    async def test(rig: Rig) -> None:
+        async with rig.client.post(rig.url + "/sessions/s/completion", json=body) as got:
+            assert await got.content.readuntil(b"\n\n") == sse([first], done=False)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(got.content.readany(), 0.1)
+            assert rig.records() == []
+            may_end.set()
+            assert await got.read() == sse([last], done=False)
+            [record] = rig.records()
+            assert [*record.prompt_token_ids, *record.generation_token_ids] == [1, 7, 41]
+
+    run(tmp_path, answer, test, engine="llama-cpp")
+
+
+def test_an_agent_that_reads_slowly_makes_the_engine_wait(tmp_path: Path) -> None:
+    events = [b": " + b"x" * (1 << 20) + b"\n\n"] * 24
+    said = 0
+
+    async def answer(request: web.Request, _: Any) -> web.StreamResponse:
+        nonlocal said
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for event in events:
+            await response.write(event)
+            said += 1
+        await response.write(sse(chunks(PROMPT, GENERATION)))
+        return response
+
+    async def test(rig: Rig) -> None:
+        async with rig.client.post(rig.url + CHAT, json=ASKED) as got:
+            await asyncio.sleep(0.3)
+            assert said < len(events)
+            whole = await got.read()
+        assert whole == b"".join(events) + sse(bare(chunks(PROMPT, GENERATION)))
+        check_record(rig)
+
+    run(tmp_path, answer, test)
+
+
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_stream_that_is_cut_off_is_lost_and_never_looks_whole(tmp_path: Path, count: int, ends: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokenrecords.capture.served import CallReader
+from tokenrecords.capture.served import read_calls
 from tokenrecords.files import durable
 from tokenrecords.files.jsonl import write_jsonl
 from tokenrecords.files.names import PARQUET, SUFFIX, stem
@@ -103,7 +103,7 @@ def convert(files: list[Path], out: Path, *, ids: IdType = "int32") -> Count:
     """Write the records of files to one file, and read it again before it gets its name.
 
     Args:
-        files: As `CallReader` takes them.
+        files: As `read_calls` takes them.
         out: The file; its ending says what it is.
         ids: Of a Parquet file, as for `to_arrow`.
 
@@ -115,8 +115,8 @@ def convert(files: list[Path], out: Path, *, ids: IdType = "int32") -> Count:
     was, is_now = Count(), Count()
     made = out.with_name(f".{os.urandom(8).hex()}.{out.name}")
     try:
-        _write(made, was.counted(_whole(files)), ids)
-        for _ in is_now.counted(_whole([made])):
+        _write(made, was.counted(read_calls(files)), ids)
+        for _ in is_now.counted(read_calls([made])):
             pass
         if vars(was) != vars(is_now):
             raise ValueError(f"{out} would hold other records than were read: {is_now}, not {was}")
@@ -125,18 +125,6 @@ def convert(files: list[Path], out: Path, *, ids: IdType = "int32") -> Count:
         made.unlink(missing_ok=True)
     durable.sync(out.parent)
     return was
-
-
-def _whole(files: list[Path]) -> Iterator[TokenEntry]:
-    """The records of files, none of which may be left out."""
-    reader = CallReader(files)
-    for entry in reader:
-        if reader.errors:
-            break
-        yield entry
-    if reader.errors:
-        error = reader.errors[0]
-        raise error if isinstance(error, ValueError) else ValueError(str(error))
 
 
 def _write(path: Path, entries: Iterator[TokenEntry], ids: IdType) -> None:

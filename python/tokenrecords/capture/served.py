@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -16,7 +16,7 @@ from tokenrecords.files.side_files import read_side_files
 from tokenrecords.files.sources import BOM, open_file, record_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.files.names import PathLike
@@ -69,7 +69,11 @@ class CallReader:
     def __iter__(self) -> Iterator[TokenEntry]:
         return self._entries
 
-    def _read(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
+    def close(self) -> None:
+        """Close the file that is open, and end the threads that read; there are no more records then."""
+        self._entries.close()
+
+    def _read(self, files: list[Path], threads: int | None) -> Generator[TokenEntry, None, None]:
         for kind, group in groupby(files, _kind):
             if kind == "parquet":
                 yield from self._columns(list(group))
@@ -112,6 +116,23 @@ class CallReader:
                 self.errors.append(bad.pop(0))
             yield entry
         self.errors += bad
+
+
+def read_calls(files: Iterable[Path], *, threads: int | None = None) -> Iterator[TokenEntry]:
+    """The records of files as `CallReader` gives them, none of which may be left out.
+
+    Raises:
+        RecordError: A line or row holds no record.
+        ValueError: A line holds no served call.
+    """
+    with closing(CallReader(files, threads=threads)) as reader:
+        for entry in reader:
+            if reader.errors:
+                break
+            yield entry
+    if reader.errors:
+        error = reader.errors[0]
+        raise error if isinstance(error, ValueError) else ValueError(str(error))
 
 
 def _line(entry: TokenEntry) -> int:

@@ -238,6 +238,11 @@ class Connection(asyncio.Protocol):
         else:
             answer.fail(CutOffError("the connection was closed within the answer"))
 
+    def on_message_begin(self) -> None:
+        """Have no more to do with an engine that says more than it was asked."""
+        if self._answer is None:
+            self.transport.abort()
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, or a trailer, which is passed over."""
         if self._answer is not None and not self._answer.has_begun:

@@ -96,7 +96,7 @@ async def _whole(state: State, exchange: Exchange, sent: bytes) -> web.Response:
         pass
     if asked.hidden is not None:
         headers.popall("content-encoding", None)
-        sent = asked.hidden.cut(body)
+        sent = asked.hidden.cut(body) or body
     return web.Response(body=sent, status=answer.status, headers=headers)
 
 

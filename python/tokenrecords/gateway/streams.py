@@ -28,7 +28,7 @@ _REASONS: Final = ("finish_reason", "stop_reason", "generated_text", "stop")
 
 
 class Passing:
-    """The bytes of a stream: what may go on to the agent, and what waits for the record.
+    """A stream on its way: what may go on to the agent, and what waits for the record.
 
     Attributes:
         stream: All events so far.
@@ -37,33 +37,21 @@ class Passing:
     def __init__(self, request: Request) -> None:
         self.stream = EventStream()
         self._hidden = request.hidden
-        self._held = b""  # an event that is not whole, or from the last event on all that waits
-        self._start = 0  # where in the stream that begins
         self._is_finished = False
 
     @property
     def is_cut(self) -> bool:
         """True where the stream ended without its last event, and without saying why."""
-        return self.stream.end_at is None and self.stream.error is None and not self._is_finished
+        return not self.stream.is_ended and self.stream.error is None and not self._is_finished
 
     def feed(self, part: bytes) -> bytes:
         """Take what came; what of it may go on."""
         self.stream.feed(part)
-        self._held += part
-        end = self.stream.end_at
-        if end is None:
-            size = max(self._held.rfind(b"\n\n") + 2, self._held.rfind(b"\n\r\n") + 3)
-            size = size if size >= 3 else 0
-        else:
-            size = max(end - self._start, 0)
-        whole, self._held = self._held[:size], self._held[size:]
-        self._start += size
-        return self._shown(whole)
+        return self.stream.before_end(self._hidden)
 
     def rest(self) -> bytes:
         """What waited."""
-        rest, self._held = self._held, b""
-        return self._shown(rest)
+        return self.stream.rest(self._hidden)
 
     def payload(self) -> Served:
         """What the whole stream joins to.
@@ -76,9 +64,6 @@ class Passing:
         if self.is_cut:
             raise ValueError("the stream was cut off: it has no last event, and no reason why it ended")
         return payload
-
-    def _shown(self, events: bytes) -> bytes:
-        return events if self._hidden is None or not events else self._hidden.cut_events(events)
 
 
 def _is_finished(payload: Any) -> bool:

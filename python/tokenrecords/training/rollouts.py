@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from tokenrecords._core import PendingDigests, compute_digests
-from tokenrecords.capture.served import call_files
+from tokenrecords.capture.served import call_files, read_calls
 from tokenrecords.entry.entries import group_by_rollout
 from tokenrecords.entry.model import TokenEntry
-from tokenrecords.files.jsonl import read_jsonl
 from tokenrecords.files.side_files import beside
 from tokenrecords.files.sources import given_paths
 from tokenrecords.lineage.hashing import answered
@@ -48,9 +47,10 @@ def build_rollouts(
     ahead while their digests are computed by other threads.
 
     Args:
-        entries: Records of any number of rollouts, in any order; or a path, a directory or several paths, which are
-            read as `read_jsonl` reads them. Of paths, the side files of each rollout are read too: one that lost a call
-            is not trainable. A rollout that lost all of them has no chains; one warning names those.
+        entries: Records of any number of rollouts, in any order; or a path, a directory or several paths, of JSONL,
+            compressed or not, or Parquet, as `verify` takes them. Of paths, the side files of each rollout are read
+            too: one that lost a call is not trainable. A rollout that lost all of them has no chains; one warning names
+            those.
         terminal_call_ids: The call that each rollout ended with, by rollout id; a rollout may be missing. A rollout
             that has no record has no chains either: one warning names those, and costs no other.
         terminal_response_ids: The `response_id` of that call, in the same way.
@@ -62,10 +62,10 @@ def build_rollouts(
 
     Raises:
         FileNotFoundError: There is no such file.
-        RecordError: A line holds no record.
+        RecordError: A line or row holds no record.
         TypeError: `entries` is one entry or holds what is neither an entry nor a path, `terminal_call_ids` or
             `terminal_response_ids` is not a mapping, or `threads` not an integer.
-        ValueError: `threads` is below 1.
+        ValueError: `threads` is below 1, or a line holds no served call.
 
     >>> from tokenrecords import TokenEntry
     >>> calls = [TokenEntry(rollout_id=rollout, model_call_id="c", prompt_token_ids=[1], generation_token_ids=[2],
@@ -77,7 +77,7 @@ def build_rollouts(
     terminals = Terminals.given(terminal_call_ids, terminal_response_ids)
     paths, given = given_paths(entries)
     files, sides = call_files(paths)
-    records = read_jsonl(files, threads=threads) if paths else _records(given)
+    records = list(read_calls(files, threads=threads)) if paths else _records(given)
     rollouts = group_by_rollout(records)
     for name, ids in terminals._asdict().items():
         _warn(f"{name} names rollouts", [each for each in ids if each not in rollouts], len(ids))
