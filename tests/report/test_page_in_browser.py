@@ -111,6 +111,14 @@ def test_it_fits_windows_of_any_width(page: Opened, width: int) -> None:
         page.resize(1440, 1000)
 
 
+def test_what_stands_above_can_be_skipped(page: Opened) -> None:
+    page.go("#/2")
+    page.run("document.getElementById('skip').focus();")
+    page.press("ENTER")
+    assert page.run("return document.activeElement.id;") == "top"
+    assert page.texts("#rollout-title") == ["broken"]
+
+
 def test_every_control_has_a_name_and_can_be_reached_by_keys(page: Opened) -> None:
     for address in ("#/", "#/2/1/3"):
         page.go(address)

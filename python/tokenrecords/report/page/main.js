@@ -11,13 +11,20 @@ for (const each of document.querySelectorAll("[data-reason]")) {
   each.addEventListener("click", () => table.filter("trainable", each.dataset.reason));
 }
 
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which view is seen
+  byId("top").focus();
+});
+
 async function show() {
-  const [place, call, position] = location.hash.split("/").slice(1).filter(Boolean).map(Number);
+  const address = location.hash;
+  const [place, call, position] = address.split("/").slice(1).filter(Boolean).map(Number);
   const isOpen = place in ROWS;
   view?.close();
   view = null;
   if (isOpen) {
     const details = await readRollout(place);
+    if (location.hash !== address) return; // another one was asked for meanwhile
     byId("overview").hidden = true;
     byId("rollout").hidden = false;
     view = new RolloutView(place, ROWS[place], details, byId("rollout"));
@@ -29,7 +36,7 @@ async function show() {
   }
   byId("crumbs").replaceChildren(...(isOpen ? crumbs(place) : []));
   if (isOpen && !(position >= 0)) byId("rollout-title").focus();
-  document.body.dataset.ready = location.hash;
+  document.body.dataset.ready = location.hash; // says to who drives the page that this view is drawn
 }
 
 function crumbs(place) {
