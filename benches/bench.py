@@ -27,6 +27,7 @@ from tokenrecords import (
     encode_token_ids,
     stamp_lineage,
 )
+from views import views
 
 SIZES = (16, 1_024, 32_768, 131_072)
 DOMAIN = b"nemo-gym-tokens"
@@ -197,6 +198,7 @@ SECTIONS = {
     "functions": functions,
     "files": partial(files, reference=REFERENCE),
     "chains": chains,
+    "views": views,
     "bodies": bodies,
     "streams": streams,
     "gateways": gateways,

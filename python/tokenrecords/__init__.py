@@ -37,10 +37,12 @@ from tokenrecords.records import (
     strip_token_fields,
 )
 from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
-from tokenrecords.training.chain import Chain
+from tokenrecords.training.chain import Chain, Split
 from tokenrecords.training.chains import BuildNotes, ChainBuild, build_chains
-from tokenrecords.training.packing import PackedBatch, PaddedBatch, pack_chains
+from tokenrecords.training.packed import PackedBatch
+from tokenrecords.training.packing import pack_chains
 from tokenrecords.training.rollouts import build_rollouts
+from tokenrecords.training.views import NextTokenBatch, PaddedBatch, PromptResponseBatch
 from tokenrecords.verification.findings import Finding, Report, VerificationError
 from tokenrecords.verification.verify import verify
 
@@ -62,12 +64,15 @@ __all__ = [
     "Expansion",
     "Finding",
     "JsonlReader",
+    "NextTokenBatch",
     "PackedBatch",
     "PaddedBatch",
     "ParentResolutionStatus",
+    "PromptResponseBatch",
     "RecordError",
     "Report",
     "ServedChoice",
+    "Split",
     "TokenEntry",
     "VerificationError",
     "__version__",

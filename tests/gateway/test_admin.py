@@ -266,3 +266,17 @@ def test_the_records_behind_a_call_of_several_choices(tmp_path: Path) -> None:
         assert [entry.model_call_id for entry in behind] == [f"{calls[1]}#0", f"{calls[1]}#1"]
 
     run(tmp_path, test, says(chat([1], [2], n=2)))
+
+
+def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "bad.tokens.jsonl").write_text("{}\n")
+    (tmp_path / "bad.intents").write_text("x\n")
+
+    async def test(rig: Rig) -> None:
+        await rig.post()
+        status, said = await rig.get("/sessions")
+        bad, good = said["sessions"]
+        assert (status, bad["session"], good["session"], good["calls"]) == (200, "bad", "s", 1)
+        assert "bad.tokens.jsonl:1: rollout_id: Field required" in bad["error"]
+
+    run(tmp_path, test)

@@ -1,10 +1,12 @@
 """The answers of engines that say anything: headers, bodies and connections, from the bytes of a socket."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import trustme
 from tokenrecords.gateway.answers import Answer, CutOffError, DroppedError
 from tokenrecords.gateway.upstream import DownError, Upstream
 
@@ -212,6 +214,31 @@ def test_nobody_there() -> None:
         with pytest.raises(DownError, match="no connection could be made"):
             await Upstream().request("GET", "http://127.0.0.1:9", "/", headers={})
 
+    asyncio.run(body())
+
+
+def test_an_engine_may_be_behind_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(theirs)
+    ours = ssl.create_default_context()
+
+    async def body() -> None:
+        engine = Engine([OK_BODY])
+        server = await asyncio.start_server(engine.serve, "localhost", 0, ssl=theirs)
+        root = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+        upstream = Upstream()
+        with pytest.raises(DownError) as refused:
+            await upstream.request("GET", root, "/", headers={})
+        assert "certificate" in str(refused.value.__cause__)
+        authority.configure_trust(ours)
+        with await upstream.request("GET", root, "/", headers={}) as answer:
+            assert await answer.read() == b"ok"
+        upstream.close()
+        server.close()
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("tokenrecords.gateway.upstream._tls", lambda: ours)
     asyncio.run(body())
 
 

@@ -134,13 +134,17 @@ def test_a_call_goes_to_another_engine_where_its_own_cannot_be_reached(tmp_path:
     asyncio.run(body())
 
 
-def test_an_engine_that_answers_again_is_taken_again(tmp_path: Path) -> None:
+def test_an_engine_that_answers_again_is_taken_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def body() -> None:
         async with rig(OK, tmp_path, engines=("http://127.0.0.1:9",), retries=0, health_interval=0.01) as made:
             status, _, answer = await made.post()
             assert (status, b"no engine answered" in answer) == (502, True)
             [[call], [again, why]] = made.lines(".intents")
             assert (call, why) == (again, "no engine answered: no connection could be made")
+            await made.post()
+            assert [record.getMessage().partition(" [")[0] for record in caplog.records] == [
+                "engine http://127.0.0.1:9 can't be reached:"
+            ]
         async with engine(OK) as (url, _), rig(OK, tmp_path, engines=(url,), health_interval=0.01) as made:
             assert (await made.post())[0] == 200
 

@@ -50,6 +50,7 @@ def test_dtypes_hold_whatever_there_is(chains: list[Chain], max_tokens: int | No
         "position_ids": "int64",
         "cu_seqlens": "int32",
         "sequence_index": "int32",
+        "prompt_lengths": "int32",
         "bin_offsets": "int32",
         "truncated": "int64",
     }
@@ -167,7 +168,7 @@ def test_the_length_of_rows() -> None:
     assert batch.padded(0, length=5, multiple_of=4).input_ids.shape == (2, 8)
     assert pack_chains([]).padded(0).input_ids.shape == (0, 0)
     for options, message in (
-        ({"length": 3}, "length is 3, but chain 1 has 4 tokens"),
+        ({"length": 3}, r"^length is 3: chains\[1\] \('main' of rollout 'r'\) has 4 tokens$"),
         ({"multiple_of": 0}, "multiple_of is 0"),
         ({"side": "middle"}, "side is 'middle'"),
     ):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.factories import as_arrays, call, conversation, make_entry
-from support.watch import threads_are
+from support.watch import open_files, threads_are
 from tokenrecords import RecordError, TokenEntry, build_chains, build_rollouts, group_by_rollout, write_jsonl
 
 if TYPE_CHECKING:
@@ -97,6 +97,16 @@ def test_paths_are_read(tmp_path: Path, threads: int | None) -> None:
         build_rollouts(tmp_path, threads=threads)
     with pytest.raises(FileNotFoundError):
         build_rollouts(tmp_path / "missing")
+
+
+def test_a_bad_line_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.tokens.jsonl"
+    write_jsonl(path, rollout("r", 40))
+    path.write_bytes(b"bad\n" + path.read_bytes() * 400)
+    with pytest.raises(RecordError, match=r"r\.tokens\.jsonl:1: Invalid JSON") as caught:
+        build_rollouts(path, threads=3)
+    assert open_files(path) == [], caught  # whose frames hold what was read
+    assert threads_are(there=False)
 
 
 def test_no_rollouts() -> None:

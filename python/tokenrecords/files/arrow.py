@@ -37,9 +37,7 @@ def record_schema(ids: IdType = "int32") -> pa.Schema:
     Raises:
         ValueError: `ids` is not such a type.
     """
-    if ids not in _ID_TYPES:
-        raise ValueError(f"ids is {ids!r}: one of {', '.join(_ID_TYPES)} is needed")
-    token_ids = _list_of(pa.type_for_alias(ids))
+    token_ids = list_of(id_type(ids))
     always = partial(pa.field, nullable=False)
     return pa.schema(
         [
@@ -48,7 +46,7 @@ def record_schema(ids: IdType = "int32") -> pa.Schema:
             always("model_call_id", _TEXT),
             always("model", _NAME),
             *(always(name, token_ids) for name in ID_FIELDS),
-            always(LOG_PROBS, _list_of(pa.float64())),
+            always(LOG_PROBS, list_of(pa.float64())),
             pa.field(ROUTED_EXPERTS, _TEXT),
             always(_ITEMS, pa.json_()),
             pa.field("token_item_index", pa.int64()),
@@ -69,7 +67,19 @@ def record_schema(ids: IdType = "int32") -> pa.Schema:
     )
 
 
-def _list_of(type_: pa.DataType) -> pa.DataType:
+def id_type(ids: IdType) -> pa.DataType:
+    """The Arrow type of ids, by name.
+
+    Raises:
+        ValueError: `ids` is not such a type.
+    """
+    if ids not in _ID_TYPES:
+        raise ValueError(f"ids is {ids!r}: one of {', '.join(_ID_TYPES)} is needed")
+    return pa.type_for_alias(ids)
+
+
+def list_of(type_: pa.DataType) -> pa.DataType:
+    """Lists of this type without a null in them."""
     return pa.list_(pa.field("element", type_, nullable=False))
 
 
@@ -175,8 +185,15 @@ def to_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         values = [row.values[field.name] for row in rows]
-        columns.append(_lists(values, field.type) if field.name in ARRAY_FIELDS else _plain(values, field.type))
+        columns.append(_lists(values, field.type) if _holds_arrays(field.type) else _plain(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _holds_arrays(type_: pa.DataType) -> bool:
+    if not (pa.types.is_list(type_) or pa.types.is_large_list(type_)):
+        return False
+    # Bools are bits in Arrow.
+    return bool(pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type))
 
 
 def _plain(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -233,7 +250,7 @@ def made_of(table: pa.Table | pa.RecordBatch) -> Iterator[TokenEntry | ValueErro
     for name, field in TokenEntry.model_fields.items():
         if field.is_required() and name not in names:
             raise ValueError(f"the table has no column {name}: the columns of RECORD_SCHEMA are needed")
-    columns = [_values(name, table.column(name)) for name in names]
+    columns = [column_values(table.column(name), as_arrays=name in ARRAY_FIELDS) for name in names]
     for values in zip(*columns, strict=True):
         try:
             yield _entry({name: value for name, value in zip(names, values, strict=True) if value is not None})
@@ -254,10 +271,10 @@ def _entry(values: dict[str, Any]) -> TokenEntry:
     return TokenEntry.model_validate({**extra, **values})
 
 
-def _values(name: str, column: pa.ChunkedArray | pa.Array) -> Iterator[Any]:
-    """The values of a column, None where there is none."""
+def column_values(column: pa.ChunkedArray | pa.Array, *, as_arrays: bool) -> Iterator[Any]:
+    """The values of a column, None where there is none; of lists of numbers, arrays over them, if that is asked for."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    read: Callable[[pa.Array], Iterable[Any]] = _views if name in ARRAY_FIELDS else _objects
+    read: Callable[[pa.Array], Iterable[Any]] = _views if as_arrays else _objects
     return itertools.chain.from_iterable(map(read, chunks))
 
 
@@ -270,7 +287,7 @@ def _objects(chunk: pa.Array) -> list[Any]:
 
 def _views(chunk: pa.Array) -> Iterable[Any]:
     """Arrays over the elements of each row."""
-    if not isinstance(chunk, pa.ListArray | pa.LargeListArray) or chunk.values.null_count:
+    if not _holds_arrays(chunk.type) or chunk.values.null_count:
         return _objects(chunk)  # the validator says what is wrong with each
     values = chunk.values.to_numpy(zero_copy_only=True)
     places = itertools.pairwise(chunk.offsets.to_pylist())

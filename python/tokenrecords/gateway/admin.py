@@ -84,7 +84,15 @@ async def _metrics(state: State, _: web.Request) -> web.Response:
 
 
 async def _sessions(state: State, _: web.Request) -> web.Response:
-    return web.json_response({"sessions": [_counts(state.store.session(each)) for each in state.store.ids()]})
+    """All sessions; of one whose files can't be read, why."""
+    found = []
+    for each in state.store.ids():
+        try:
+            found.append(_counts(state.store.session(each)))
+        except (ValueError, OSError) as problem:
+            found.append({"session": each, "error": one_line(problem)})
+        await asyncio.sleep(0)  # calls go on meanwhile
+    return web.json_response({"sessions": found})
 
 
 async def _session(state: State, request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tokenrecords.gateway.routes import Route
     from tokenrecords.gateway.state import State
 
+_LOG: Final = logging.getLogger(__name__)
 # What may go wrong with an engine, or between it and here.
 BROKEN: Final = (DownError, DroppedError, CutOffError, TimeoutError)
 _FIRST_WAIT: Final = 0.05  # seconds before a request is sent again, doubled each time
@@ -54,7 +56,10 @@ async def send(
             engine.open -= 1
             if not isinstance(problem, (DownError, DroppedError)):
                 raise
-            engine.is_up = not isinstance(problem, DownError)
+            is_down = isinstance(problem, DownError)
+            if is_down and engine.is_up:
+                _LOG.warning("engine %s can't be reached: %s", engine.root, problem.__cause__)
+            engine.is_up = not is_down
             if not tries:
                 raise
         else:

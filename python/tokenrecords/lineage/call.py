@@ -114,9 +114,10 @@ class Call:
         return self.joined() if self.following is None else self.following.prompt[: self.length]
 
     def joined(self) -> IdArray:
-        """The whole sequence as a new array, shape `(length,)`."""
+        """The whole sequence as a new array of native byte order, shape `(length,)`."""
         parts = (self.prompt, self.generation)
-        return np.concatenate(parts, dtype=shared_dtype(parts), casting="unsafe")
+        whole = np.concatenate(parts, dtype=shared_dtype(parts), casting="unsafe")
+        return whole.astype(whole.dtype.newbyteorder("="), copy=False)
 
     def path(self) -> list[Call]:
         """The calls from the first one to this one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Rows = Literal["tokens", "tokens-1"]
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Split"]
 
 _CARRIED: Final = frozenset({*TOKEN_FIELDS, LOSS_MASK})  # what the chain says itself
 
@@ -54,6 +54,31 @@ class Chain:
     def __len__(self) -> int:
         """The number of tokens."""
         return len(self.token_ids)
+
+    @property
+    def prompt_length(self) -> int:
+        """How many tokens stand before the first one that was generated."""
+        start = min(int(self.spans[0, 0]), len(self)) if len(self.spans) else len(self)
+        carrying = np.flatnonzero(self.loss_mask[:start])  # of a chain that somebody made by hand
+        return int(carrying[0]) if carrying.size else start
+
+    def split(self) -> Split:
+        """The chain cut before its first generated token: what TRL, SkyRL, verl's agent loop and slime take.
+
+        What later calls added to the prompt is a part of the response that carries no loss.
+
+        Returns:
+            Views of the chain's arrays.
+
+        >>> from tokenrecords import TokenEntry, build_chains
+        >>> call = TokenEntry(rollout_id="r", model_call_id="c", prompt_token_ids=[1, 2], generation_token_ids=[3],
+        ...                   generation_log_probs=[-0.5], parent_resolution="root")
+        >>> split = build_chains([call]).main.split()
+        >>> split.prompt_ids, split.response_ids
+        (array([1, 2], dtype=int32), array([3], dtype=int32))
+        """
+        at = self.prompt_length
+        return Split(self.token_ids[:at], self.token_ids[at:], self.loss_mask[at:], self.log_probs[at:])
 
     @property
     def weight_versions(self) -> list[Any]:
@@ -144,6 +169,22 @@ class Chain:
                 carrier[ROUTED_EXPERTS] = routes if arrays or not isinstance(routes, np.ndarray) else routes.tolist()
             items += own
         return items
+
+
+class Split(NamedTuple):
+    """A chain's prompt and response.
+
+    Attributes:
+        prompt_ids: What stands before the first generated token: an integer array of shape `(prompt,)`.
+        response_ids: The rest, of the same dtype: shape `(response,)`.
+        response_mask: True for the tokens of the response that carry loss: bool, shape `(response,)`.
+        response_log_probs: Those of the tokens that carry loss, 0.0 elsewhere: float64, shape `(response,)`.
+    """
+
+    prompt_ids: npt.NDArray[np.integer[Any]]
+    response_ids: npt.NDArray[np.integer[Any]]
+    response_mask: npt.NDArray[np.bool_]
+    response_log_probs: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

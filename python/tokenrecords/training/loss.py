@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokenrecords.training.chain import Chain
+
+Shared: TypeAlias = Literal["once", "each"]
+
+
+def check_shared(shared: Shared) -> None:
+    """Refuse what does not say where a token carries loss that several chains hold.
+
+    Raises:
+        ValueError: It is neither "once" nor "each".
+    """
+    if shared not in ("once", "each"):
+        raise ValueError(f"shared is {shared!r}: it must be 'once' or 'each'")
 
 
 def loss_once(chains: Sequence[Chain]) -> list[Chain]:

@@ -3,134 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype, log_prob_array, mask_array, shown
+from tokenrecords.tokens.arrays import Fault, as_dtype, id_array, integer_dtype, log_prob_array, mask_array
 from tokenrecords.training.chain import Chain
-from tokenrecords.training.loss import loss_once
+from tokenrecords.training.loss import check_shared, loss_once
+from tokenrecords.training.packed import PackedBatch, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tokenrecords.tokens.arrays import IdArray, TokenIds
+    from tokenrecords.training.loss import Shared
 
-__all__ = ["PackedBatch", "PaddedBatch", "pack_chains"]
+__all__ = ["pack_chains"]
 
 _MAX_OFFSET = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True, eq=False)
-class PackedBatch:
-    """Chains one after the other, without padding; `torch.from_numpy` takes each array as it is.
-
-    Attributes:
-        input_ids: The token ids: shape `(tokens,)`, of the dtype that was asked for.
-        loss_mask: True for the tokens that carry loss: bool, shape `(tokens,)`.
-        log_probs: Those of the tokens that carry loss, 0.0 elsewhere: float32, shape `(tokens,)`.
-        position_ids: Places in the chain, from 0: int64, shape `(tokens,)`.
-        cu_seqlens: Chain `i` is `cu_seqlens[i]:cu_seqlens[i + 1]`: int32, shape `(chains + 1,)`.
-        sequence_index: The place of each packed chain in the input: int32, shape `(chains,)`.
-        rollout_ids: The rollout of each packed chain.
-        chain_ids: The id of each packed chain.
-        bin_offsets: Bin `b` holds the chains `bin_offsets[b]:bin_offsets[b + 1]`: int32, shape `(bins + 1,)`.
-        truncated: The number of tokens that were cut from each chain, in the order of the input: int64, shape
-            `(chains,)`.
-    """
-
-    input_ids: npt.NDArray[np.integer[Any]]
-    loss_mask: npt.NDArray[np.bool_]
-    log_probs: npt.NDArray[np.float32]
-    position_ids: npt.NDArray[np.int64]
-    cu_seqlens: npt.NDArray[np.int32]
-    sequence_index: npt.NDArray[np.int32]
-    rollout_ids: list[str]
-    chain_ids: list[str]
-    bin_offsets: npt.NDArray[np.int32]
-    truncated: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        """The number of chains."""
-        return len(self.sequence_index)
-
-    def padded(
-        self, pad_id: int, *, length: int | None = None, multiple_of: int = 1, side: Literal["right", "left"] = "right"
-    ) -> PaddedBatch:
-        """One row a chain, padded to the same length.
-
-        Args:
-            pad_id: Stands where there is no token.
-            length: The length of the rows; by default that of the longest chain.
-            multiple_of: The length is rounded up to a multiple of it.
-            side: Where the padding goes.
-
-        Raises:
-            TypeError: `pad_id`, `length` or `multiple_of` is not an integer.
-            ValueError: `pad_id` does not fit the dtype of `input_ids`, a chain is longer than `length`, `multiple_of`
-                is below 1, or `side` is unknown.
-
-        >>> pack_chains([]).padded(0, length=4).input_ids.shape
-        (0, 4)
-        """
-        if side not in ("right", "left"):
-            raise ValueError(f"side is {side!r}: it must be 'right' or 'left'")
-        multiple_of = _integer("multiple_of", multiple_of)
-        if multiple_of < 1:
-            raise ValueError(f"multiple_of is {multiple_of}: it must be at least 1")
-        limits = np.iinfo(self.input_ids.dtype)
-        if pad_id is None:
-            raise TypeError("pad_id is None: where the tokenizer has no pad token, any id will do")
-        pad_id = _integer("pad_id", pad_id)
-        if not limits.min <= pad_id <= limits.max:
-            raise ValueError(f"pad_id is {pad_id}: it does not fit {self.input_ids.dtype}")
-        lengths = np.diff(self.cu_seqlens)
-        longest = int(lengths.max(initial=0))
-        width = longest if length is None else _integer("length", length)
-        if width < longest:
-            raise ValueError(f"length is {width}, but chain {int(lengths.argmax())} has {longest} tokens")
-        width += -width % multiple_of
-        places = np.arange(width)
-        starts = (width - lengths if side == "left" else np.zeros_like(lengths))[:, None]
-        real = (places >= starts) & (places < starts + lengths[:, None])
-
-        def rows(flat: npt.NDArray[Any], padding: float = 0) -> npt.NDArray[Any]:
-            padded = np.full(real.shape, padding, flat.dtype)
-            padded[real] = flat
-            return padded
-
-        return PaddedBatch(
-            input_ids=rows(self.input_ids, pad_id),
-            attention_mask=real,
-            loss_mask=rows(self.loss_mask),
-            log_probs=rows(self.log_probs),
-            position_ids=rows(self.position_ids),
-            sequence_index=self.sequence_index,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class PaddedBatch:
-    """One row a chain, in the order of the `PackedBatch` that it was made of.
-
-    Attributes:
-        input_ids: Shape `(chains, length)`.
-        attention_mask: True where there is a token: bool, shape `(chains, length)`.
-        loss_mask: True for the tokens that carry loss: bool, shape `(chains, length)`.
-        log_probs: float32, shape `(chains, length)`.
-        position_ids: int64, shape `(chains, length)`; 0 in the padding.
-        sequence_index: The place of each row's chain in the input of `pack_chains`: int32, shape `(chains,)`.
-    """
-
-    input_ids: npt.NDArray[np.integer[Any]]
-    attention_mask: npt.NDArray[np.bool_]
-    loss_mask: npt.NDArray[np.bool_]
-    log_probs: npt.NDArray[np.float32]
-    position_ids: npt.NDArray[np.int64]
-    sequence_index: npt.NDArray[np.int32]
 
 
 def pack_chains(
@@ -139,7 +30,7 @@ def pack_chains(
     max_tokens: int | None = None,
     dtype: npt.DTypeLike = np.int64,
     too_long: Literal["error", "truncate"] = "error",
-    shared: Literal["once", "each"] = "once",
+    shared: Shared = "once",
 ) -> PackedBatch:
     """Put chains one after the other, into bins of at most `max_tokens` where that is given.
 
@@ -170,17 +61,16 @@ def pack_chains(
     (array([1, 2, 3, 1, 2, 3]), array([0, 3, 6], dtype=int32))
     """
     chains = [_checked(place, chain) for place, chain in enumerate(chains)]
-    dtype = integer_dtype(dtype)
+    dtype = integer_dtype(dtype).newbyteorder("=")  # torch takes no other order
     if too_long not in ("error", "truncate"):
         raise ValueError(f"too_long is {too_long!r}: it must be 'error' or 'truncate'")
-    if shared not in ("once", "each"):
-        raise ValueError(f"shared is {shared!r}: it must be 'once' or 'each'")
+    check_shared(shared)
     chains = loss_once(chains) if shared == "once" else chains
     lengths = [len(chain) for chain in chains]
     if max_tokens is None:
         bins = [list(range(len(chains)))] if chains else []
     else:
-        max_tokens = _integer("max_tokens", max_tokens)
+        max_tokens = integer("max_tokens", max_tokens)
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}: it must be at least 1")
         for place, (chain, length) in enumerate(zip(chains, lengths, strict=True)):
@@ -192,13 +82,6 @@ def pack_chains(
         lengths = [min(length, max_tokens) for length in lengths]
         bins = _first_fit_decreasing(lengths, min(max_tokens, sum(lengths)))
     return _pack(chains, lengths, bins, dtype)
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {shown(value)}: an integer is needed, got {type(value).__name__}") from None
 
 
 def _checked(place: int, chain: Chain) -> Chain:
@@ -272,6 +155,7 @@ def _pack(
         position_ids=position_ids,
         cu_seqlens=cu_seqlens,
         sequence_index=np.array(order, np.int32),
+        prompt_lengths=np.array([min(chains[place].prompt_length, lengths[place]) for place in order], np.int32),
         rollout_ids=[chains[place].rollout_id for place in order],
         chain_ids=[chains[place].chain_id for place in order],
         bin_offsets=_offsets([len(bin_) for bin_ in bins]),
