@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.factories import call
 from support.shown import KINDS, SHOWN, Rollout, expected_facts
 
 if TYPE_CHECKING:
@@ -147,6 +148,32 @@ def test_calls_are_a_tree_that_opens_sequences(page: Opened) -> None:
     assert len(page.all("#strip .t")) == len(KINDS[1].tokens["left"])
 
 
+def test_the_tree_says_what_each_call_is(opened: Any) -> None:
+    page = opened(
+        [
+            call("a", [1], [2]),
+            call("again", [1], [3]),
+            call("b", [1, 2, 3], [4], "a", response_id="x"),
+            call("c", [1, 2, 3], [5], "a", response_id="x"),
+            call("f", [7], [8], parent_resolution="unresolved"),
+            call("g", [1, 2, 5], [8], "gone"),
+            call("none", [1], []),
+        ],
+        terminal_call_ids={"r": "c"},
+    )
+    page.rollout("r")
+    assert page.texts("#tree tbody tr") == [
+        "● a root main retry 1 1 -0.50",
+        "○ b resolved sample 1 1 -0.50",
+        "● c resolved main terminal sample 1 1 -0.50",
+        "○ g resolved 1 ! found by its ids 1 1 -0.50",
+        "✗ again root quarantined retry 1 1 -0.50",
+        "○ f fragment parent_unresolved 1 1 -0.50",
+    ]
+    assert page.attributes("#tree .wrong", "title") == ["parent_missing"]
+    assert page.texts("#calls-left-out li") == ["none left out: generated nothing"]
+
+
 def test_keys_walk_the_tree(page: Opened) -> None:
     page.rollout("plain")
     page.run("document.querySelector('#tree tbody tr').focus();")
@@ -170,6 +197,7 @@ def test_both_sequences_of_a_break_stand_side_by_side(page: Opened) -> None:
     assert lines[0] == [*(words[each] for each in [1, 1, 2, 2, 7, 1, 1, 3]), "end", "end"]
     assert lines[2] == [words[each] for each in [1, 1, 2, 2, 7, 2, 1, 3, 3, 7]]
     assert lines[1] == ["=", "=", "=", "=", "=", "≠", "=", "=", "≠", "≠"]
+    assert page.texts("#breaks .parts") == ["5", "the", ""]
     page.all("#breaks .link")[1].click()
     assert page.facts()["position"] == "5 of 10"
     assert page.facts()["call"] == "second"
