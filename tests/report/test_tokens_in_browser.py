@@ -277,27 +277,44 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
     assert left < 50 < left + width
 
 
+def map_colours(page: Opened) -> list[list[str | None]]:
+    """For each column of the map the names of the colours in the upper band and at the bottom."""
+    return page.run(
+        """
+        const canvas = document.querySelector("#minimap canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const style = getComputedStyle(document.documentElement);
+        const hex = ([r, g, b]) => "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("");
+        const names = ["prompt", "generated", "masked", "h0", "h1", "h2", "h4"];
+        const at = (x, y) => {
+          const pixel = 4 * (y * canvas.width + x);
+          const colour = hex(data.slice(pixel, pixel + 3));
+          return names.find((each) => style.getPropertyValue("--" + each).trim() === colour) ?? null;
+        };
+        return Array.from({ length: canvas.width }, (_, x) => [at(x, 3), at(x, canvas.height - 1)]);
+        """
+    )
+
+
 def test_the_map_is_drawn_in_the_colours_of_roles_and_heat(page: Opened) -> None:
     page.rollout("plain")
     page.browser.settle()
-    seen = page.run(
-        """
-        const canvas = document.querySelector("#minimap canvas");
-        const paint = canvas.getContext("2d");
-        const style = getComputedStyle(document.documentElement);
-        const hex = ([r, g, b]) => "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("");
-        const each = canvas.width / 15;
-        const { data } = paint.getImageData(0, 0, canvas.width, canvas.height);
-        const at = (position, y) => {
-          const pixel = 4 * (y * canvas.width + Math.floor((position + 0.5) * each));
-          return hex(data.slice(pixel, pixel + 3));
-        };
-        const names = ["prompt", "generated", "masked", "h0", "h1", "h2", "h4"];
-        const name = (colour) => names.find((each) => style.getPropertyValue("--" + each).trim() === colour);
-        return Array.from({ length: 15 }, (_, p) => [name(at(p, 3)), name(at(p, canvas.height - 1)) ?? null]);
-        """
-    )
+    columns = map_colours(page)
+    seen = [columns[int((at + 0.5) * len(columns) / 15)] for at in range(15)]
     roles = {"prompt": "prompt", "generated": "generated", "tool, masked": "masked"}
     assert [role for role, _ in seen] == [roles[token.role] for token in KINDS[0].tokens["c"]]
     assert [heat for _, heat in seen][4:7] == ["h0", "h1", "h4"]
     assert [heat for _, heat in seen][:4] == [None] * 4
+
+
+@pytest.mark.parametrize("unlikely", range(4_000, 4_012, 3))
+def test_of_many_tokens_in_a_column_the_map_shows_the_least_likely(opened: Any, unlikely: int) -> None:
+    log_probs = [-0.01] * 8_000
+    log_probs[unlikely] = -9.0
+    page = opened(Rollout("r").call("a", [], [1] * 8_000, log_probs).entries)
+    page.rollout("r")
+    page.browser.settle()
+    columns = map_colours(page)
+    hot = [at for at, (_, heat) in enumerate(columns) if heat == "h4"]
+    assert len(hot) in (1, 2)
+    assert hot[0] <= unlikely * len(columns) / 8_000 <= hot[-1] + 1
