@@ -246,6 +246,8 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
     page = opened(rollout.entries)
     page.rollout("long")
     assert 200 < len(page.all("#strip .t")) < 4_000
+    begins = [at + turn for turn in range(0, 16_000, 1_000) for at in (256, 512, 768)]
+    assert page.attributes(".portion[data-from]", "data-from") == [f"{at:,}" for at in begins]
     for position in (12_345, 3, 15_999, 8_000):
         page.go(f"#/0/7/{position}")
         token = rollout.tokens["c7"][position]
