@@ -106,9 +106,9 @@ def test_up_and_down_go_by_lines(opened: Any) -> None:
 
 def test_ids_take_the_place_of_text(page: Opened) -> None:
     page.rollout("plain")
-    page.one("#show-ids").click()
+    page.click(page.one("#show-ids"))
     assert page.texts("#strip .t") == [str(token.id) for token in KINDS[0].tokens["c"]]
-    page.one("#show-ids").click()
+    page.click(page.one("#show-ids"))
     assert page.texts("#strip .t")[0] == "the"
 
 
@@ -117,7 +117,7 @@ def test_without_a_tokenizer_there_are_ids_alone(opened: Any) -> None:
     page.rollout("plain")
     assert page.texts("#strip .t") == [str(token.id) for token in KINDS[0].tokens["c"]]
     assert not page.one("#show-ids").is_enabled()
-    page.all("#strip .t")[4].click()
+    page.click(page.all("#strip .t")[4])
     assert page.facts()["text"] == "no tokenizer"
     assert page.facts()["id"] == "5"
 
@@ -136,7 +136,7 @@ def test_calls_are_a_tree_that_opens_sequences(page: Opened) -> None:
         "○ right resolved 1 2 -0.38 3",
     ]
     assert [row.get_attribute("aria-level") for row in page.all("#tree tbody tr")] == ["1", "2", "2"]
-    page.all("#tree tbody tr")[2].click()
+    page.click(page.all("#tree tbody tr")[2])
     last = page.texts("#tree tbody tr")[2].split()[1]
     assert page.texts("#strip .call-head .call-name") == ["a", last]
     assert len(page.all("#strip .t")) == len(KINDS[1].tokens[last])
@@ -144,7 +144,7 @@ def test_calls_are_a_tree_that_opens_sequences(page: Opened) -> None:
     buttons = {button.text: button for button in page.all(".chains button")}
     assert sorted(buttons) == ["branch-0", "main"]
     assert buttons["branch-0"].get_attribute("aria-pressed") == "true"
-    buttons["main"].click()
+    page.click(buttons["main"])
     assert len(page.all("#strip .t")) == len(KINDS[1].tokens["left"])
 
 
@@ -198,7 +198,7 @@ def test_both_sequences_of_a_break_stand_side_by_side(page: Opened) -> None:
     assert lines[2] == [words[each] for each in [1, 1, 2, 2, 7, 2, 1, 3, 3, 7]]
     assert lines[1] == ["=", "=", "=", "=", "=", "≠", "=", "=", "≠", "≠"]
     assert page.texts("#breaks .parts") == ["5", "the", ""]
-    page.all("#breaks .link")[1].click()
+    page.click(page.all("#breaks .link")[1])
     assert page.facts()["position"] == "5 of 10"
     assert page.facts()["call"] == "second"
 
@@ -209,14 +209,14 @@ def test_a_finding_leads_to_its_token(page: Opened) -> None:
     assert [row.split()[:3] for row in rows] == [
         ["error", code, "a"] for code in ("log_prob_not_finite", "log_prob_positive", "log_prob_sentinel")
     ]
-    page.all("#rollout-findings .link")[1].click()
+    page.click(page.all("#rollout-findings .link")[1])
     assert page.facts() == expected_facts(KINDS[3], "a", 2)
 
 
 def test_a_link_leads_to_a_token_and_back(page: Opened) -> None:
     page.go("#/0/1/10")
     assert page.facts() == expected_facts(KINDS[0], "c", 10)
-    page.one(".home").click()
+    page.click(page.one(".home"))
     page.wait()
     assert page.one("#overview").is_displayed()
     assert not page.one("#rollout").is_displayed()
@@ -268,11 +268,11 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
         for (strip.scrollTop = 0; !isAtEnd(); strip.scrollTop += 600) await new Promise(requestAnimationFrame);
         """
     )
-    page.browser.settle()
+    page.draw()
     assert len(page.all("#strip .t")) < 4_000
     page.click_in_the_middle(page.one("#minimap"))
     assert page.position() == pytest.approx(8_000, abs=20)
-    page.browser.settle()
+    page.draw()
     left, width = page.run(
         "const w = document.querySelector('.window'); return [parseFloat(w.style.left), parseFloat(w.style.width)];"
     )
@@ -300,7 +300,7 @@ def map_colours(page: Opened) -> list[list[str | None]]:
 
 def test_the_map_is_drawn_in_the_colours_of_roles_and_heat(page: Opened) -> None:
     page.rollout("plain")
-    page.browser.settle()
+    page.draw()
     columns = map_colours(page)
     seen = [columns[int((at + 0.5) * len(columns) / 15)] for at in range(15)]
     roles = {"prompt": "prompt", "generated": "generated", "tool, masked": "masked"}
@@ -315,7 +315,7 @@ def test_of_many_tokens_in_a_column_the_map_shows_the_least_likely(opened: Any, 
     log_probs[unlikely] = -9.0
     page = opened(Rollout("r").call("a", [], [1] * 8_000, log_probs).entries)
     page.rollout("r")
-    page.browser.settle()
+    page.draw()
     columns = map_colours(page)
     hot = [at for at, (_, heat) in enumerate(columns) if heat == "h4"]
     assert len(hot) in (1, 2)
