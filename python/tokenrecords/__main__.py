@@ -10,6 +10,7 @@ _EXTRAS = {
     "typer": "cli",
     "rich": "cli",
     "pyarrow": "arrow",
+    "fsspec": "fsspec",
     "aiohttp": "gateway",
     "multidict": "gateway",
     "prometheus_client": "gateway",

@@ -16,9 +16,9 @@ from tokenrecords.verification.findings import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from tokenrecords.files.names import PathLike
+    from tokenrecords.files.remote import AnyPath
     from tokenrecords.files.side_files import SideFiles
 
 
@@ -57,7 +57,7 @@ class Reading:
     @classmethod
     def of_files(
         cls,
-        files: Iterable[Path],
+        files: Iterable[AnyPath],
         sides: Mapping[str, SideFiles],
         *,
         threads: int | None = None,

@@ -80,9 +80,9 @@ def build_rollouts(
     records = list(read_calls(files, threads=threads)) if paths else _records(given)
     rollouts = group_by_rollout(records)
     for name, ids in terminals._asdict().items():
-        _warn(f"{name} names rollouts", [each for each in ids if each not in rollouts], len(ids))
+        warn_without_record(f"{name} names rollouts", [each for each in ids if each not in rollouts], len(ids))
     incomplete = {each for found in beside(sides, records) if found.is_incomplete for each in found.rollout_ids}
-    _warn("side files name rollouts", sorted(incomplete - rollouts.keys()), len(sides))
+    warn_without_record("side files name rollouts", sorted(incomplete - rollouts.keys()), len(sides))
     return _built(rollouts, terminals, incomplete, threads)
 
 
@@ -115,7 +115,8 @@ def _mapping(name: str, what: str, given: Mapping[str, str] | None) -> Mapping[s
     return {} if given is None else given
 
 
-def _warn(who: str, unknown: list[str], known: int) -> None:
+def warn_without_record(who: str, unknown: list[str], known: int) -> None:
+    """Warn the caller's caller of rollouts that are named and have no record."""
     if unknown:
         shown = ", ".join(map(repr, unknown[:_NAMED])) + (", ..." if len(unknown) > _NAMED else "")
         warnings.warn(f"{who} without a record ({len(unknown):,} of {known:,}): {shown}", stacklevel=3)
