@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.factories import call
+from support.factories import call, conversation
 from support.shown import KINDS, SHOWN, Rollout, expected_facts
 
 if TYPE_CHECKING:
@@ -172,6 +172,18 @@ def test_the_tree_says_what_each_call_is(opened: Any) -> None:
     ]
     assert page.attributes("#tree .wrong", "title") == ["parent_missing"]
     assert page.texts("#calls-left-out li") == ["none left out: generated nothing"]
+
+
+def test_a_chain_is_opened_from_a_call_beyond_its_end(opened: Any) -> None:
+    page = opened(conversation(3), terminal_call_ids={"r": "c1"})
+    page.rollout("r")
+    assert page.texts("#strip .call-name") == ["c0", "c1"]
+    page.click(page.all("#tree tbody tr")[2])
+    assert page.texts("#strip .call-name") == ["c0", "c1", "c2"]
+    assert page.texts("#strip-title") == ["Up to c2"]
+    page.click(page.one(".chains button"))
+    assert page.texts("#strip .call-name") == ["c0", "c1"]
+    assert page.texts("#strip-title") == ["Chain main"]
 
 
 def test_keys_walk_the_tree(page: Opened) -> None:
