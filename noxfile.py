@@ -76,7 +76,7 @@ def types(session: nox.Session) -> None:
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
     session.install(".[test]", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py")
+    session.run("pytest", "tests/files/test_readers.py", "docs/files.md")
 
 
 @nox.session(venv_backend="none")
