@@ -16,7 +16,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.download_python = "never"
 
 HERE = Path(__file__).parent
-DEV = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["dev"]
+EXTRAS = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.14t"]
 
 # pyenv keeps its Pythons off the PATH.
@@ -27,8 +27,8 @@ GYM = "nemo-gym==0.7.0"
 
 
 def tool(name: str) -> str:
-    """The extra `dev`'s requirement of a tool, for sessions that need it alone."""
-    return next(requirement for requirement in DEV if re.match(rf"{name}\b", requirement))
+    """The requirement of a tool in the extras `dev` and `test`, for sessions that need it alone."""
+    return next(requirement for requirement in EXTRAS["dev"] + EXTRAS["test"] if re.match(rf"{name}\b", requirement))
 
 
 def cargo(session: nox.Session, *arguments: str, **variables: str) -> None:
@@ -88,9 +88,19 @@ def rust(session: nox.Session) -> None:
     cargo(session, *test, "--target-dir", "target/soft", RUSTFLAGS=soft)
 
 
-@nox.session(venv_backend="none")
+@nox.session
 def docs(session: nox.Session) -> None:
-    """Rust docs; the picture of the rooms and the README's table are current."""
+    """The documentation site, in `site/`; Rust docs; what is drawn and written from the sources is current.
+
+    `nox -s docs -- serve` serves the site, and builds it again where a page changes.
+    """
+    session.install(*EXTRAS["docs"], tool("pytest"))  # the package itself is read, not imported
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # a notice of the theme's makers
+    if session.posargs:
+        session.run("mkdocs", *session.posargs, env=quiet)
+        return
+    session.run("mkdocs", "build", "--strict", env=quiet)
+    session.run("pytest", "--noconftest", "tests/package/test_site.py", env={"TOKENRECORDS_SITE": str(HERE / "site")})
     cargo(session, "doc", "--quiet", "--no-deps", "--no-default-features", RUSTDOCFLAGS="-D warnings")
     session.run("python3", "docs/draw_rooms.py", "--check")
     session.run("python3", "benches/table.py", "--check")
