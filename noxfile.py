@@ -76,7 +76,31 @@ def types(session: nox.Session) -> None:
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
     session.install(".[test]", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "docs/files.md")
+    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
+
+
+@nox.session
+def clusters(session: nox.Session) -> None:
+    """Records and chains on a Ray of two CPUs."""
+    session.install(".[ray,test]")
+    session.run("pytest", "tests/ray", env={"TOKENRECORDS_CLUSTERS": "1"})
+    session.run("python", "benches/clusters.py", "2")
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """The page of rollouts in Chromium, which is installed where it is missing; a test that is skipped is a failure."""
+    if not shutil.which("chromedriver"):
+        sudo = () if os.geteuid() == 0 else ("sudo",)
+        session.run(*sudo, "apt-get", "update", "--quiet", external=True)
+        install = ("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium", "chromium-driver")
+        session.run(*sudo, *install, external=True)
+    session.install(".[test]", "selenium>=4.20", "tokenizers>=0.20")
+    results = Path(session.create_tmp()).resolve() / "results.xml"
+    session.run("pytest", "--junitxml", str(results), "tests/report")
+    skipped = [case.get("name") for case in ET.parse(results).iter("testcase") if case.find("skipped") is not None]  # noqa: S314 - pytest wrote it just now
+    if skipped:
+        session.error(f"skipped: {skipped}")
 
 
 @nox.session(venv_backend="none")

@@ -10,9 +10,11 @@ _EXTRAS = {
     "typer": "cli",
     "rich": "cli",
     "pyarrow": "arrow",
+    "fsspec": "fsspec",
     "aiohttp": "gateway",
     "multidict": "gateway",
     "prometheus_client": "gateway",
+    "jinja2": "report",
 }
 
 

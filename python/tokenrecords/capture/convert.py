@@ -18,10 +18,10 @@ from tokenrecords.tokens.names import ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from tokenrecords.entry.model import TokenEntry
     from tokenrecords.files.arrow import IdType
+    from tokenrecords.files.remote import AnyPath
     from tokenrecords.tokens.arrays import LogProbArray, TokenIds
 
 _FILES = (PARQUET, ".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -73,7 +73,7 @@ def _bytes(array: TokenIds | LogProbArray) -> bytes:
     return array.astype(np.uint64 if beyond else np.int64).tobytes() + b"u" * bool(beyond)
 
 
-def targets(files: list[Path], out: Path) -> list[tuple[list[Path], Path]]:
+def targets(files: list[AnyPath], out: AnyPath) -> list[tuple[list[AnyPath], AnyPath]]:
     """Which files become which.
 
     Args:
@@ -93,13 +93,13 @@ def targets(files: list[Path], out: Path) -> list[tuple[list[Path], Path]]:
     return found
 
 
-def _renamed(file: Path) -> str:
+def _renamed(file: AnyPath) -> str:
     if file.name.endswith(PARQUET):
         return file.name.removesuffix(PARQUET) + SUFFIX
     return (stem(file.name) or file.stem) + PARQUET
 
 
-def convert(files: list[Path], out: Path, *, ids: IdType = "int32") -> Count:
+def convert(files: list[AnyPath], out: AnyPath, *, ids: IdType = "int32") -> Count:
     """Write the records of files to one file, and read it again before it gets its name.
 
     Args:
@@ -120,14 +120,13 @@ def convert(files: list[Path], out: Path, *, ids: IdType = "int32") -> Count:
             pass
         if vars(was) != vars(is_now):
             raise ValueError(f"{out} would hold other records than were read: {is_now}, not {was}")
-        made.replace(out)
+        durable.put_in_place(made, out)
     finally:
         made.unlink(missing_ok=True)
-    durable.sync(out.parent)
     return was
 
 
-def _write(path: Path, entries: Iterator[TokenEntry], ids: IdType) -> None:
+def _write(path: AnyPath, entries: Iterator[TokenEntry], ids: IdType) -> None:
     if not path.name.endswith(PARQUET):
         write_jsonl(path, entries)
         return

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tokenrecords.engines.body import Spliced
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.files.remote import AnyPath
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME = 255  # bytes of a file name, on every file system in use
@@ -150,7 +151,7 @@ def is_capture_file(path: PathLike) -> bool:
     return os.fspath(path).endswith((_CAPTURE, *(_CAPTURE + ending for ending in COMPRESSED)))
 
 
-def record_path(directory: Path, rollout_id: str) -> Path:
+def record_path(directory: AnyPath, rollout_id: str) -> AnyPath:
     """The file of a rollout's records."""
     return directory / f"{check_rollout_id(rollout_id)}{SUFFIX}"
 

@@ -12,7 +12,8 @@ from tokenrecords.engines.body import parsed
 from tokenrecords.entry.model import origin
 from tokenrecords.files.jsonl import RecordError, scan_jsonl
 from tokenrecords.files.names import PARQUET, stem
-from tokenrecords.files.side_files import read_side_files
+from tokenrecords.files.remote import AnyPath, as_path
+from tokenrecords.files.side_files import read_named, side_names
 from tokenrecords.files.sources import BOM, open_file, record_files
 
 if TYPE_CHECKING:
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
 BadCall: TypeAlias = RecordError | BadLine
 
 
-def call_files(paths: Iterable[PathLike]) -> tuple[list[Path], dict[str, SideFiles]]:
-    """The files that are named, and the files of records in directories; and the side files of their rollouts.
+def call_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, SideFiles]]:
+    """The files of `listed_files`, and the side files of their rollouts; raises as it does."""
+    files, names = listed_files(paths)
+    return files, read_named(names)
+
+
+def listed_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, set[str]]]:
+    """The files that are named, and the files of records in directories; and the names of side files.
 
     Where a directory has lines of records, Parquet files in it are passed over: they most likely hold the same ones.
 
@@ -34,19 +41,26 @@ def call_files(paths: Iterable[PathLike]) -> tuple[list[Path], dict[str, SideFil
         FileNotFoundError: There is no such file; or a directory has none, and no rollout whose side files say that it
             lost them.
     """
-    paths = list(paths)
-    sides = read_side_files(paths)
-    files: list[Path] = []
-    for path in paths:
+    named = [each for path in paths for each in _matches(path)]
+    names = side_names(named)
+    files: list[AnyPath] = []
+    for path in named:
         try:
             files += _files(path)
         except FileNotFoundError:
-            if not any(Path(of).parent == Path(path) and side.is_incomplete(()) for of, side in sides.items()):
+            there = {of: suffixes for of, suffixes in names.items() if as_path(of).parent == as_path(path)}
+            if not any(side.is_incomplete(()) for side in read_named(there).values()):
                 raise
-    return files, sides
+    return files, names
 
 
-def _files(path: PathLike) -> list[Path]:
+def _matches(path: PathLike) -> list[PathLike]:
+    """The path, or the files that a pattern names, which may have side files, too."""
+    named = as_path(path)
+    return [path] if isinstance(named, Path) or named.is_dir() else list(named.matches())
+
+
+def _files(path: PathLike) -> list[AnyPath]:
     try:
         return record_files(path)
     except FileNotFoundError:
@@ -62,7 +76,7 @@ class CallReader:
         errors: The lines that held none, so far.
     """
 
-    def __init__(self, files: Iterable[Path], *, threads: int | None = None) -> None:
+    def __init__(self, files: Iterable[AnyPath], *, threads: int | None = None) -> None:
         self.errors: list[BadCall] = []
         self._entries = self._read(list(files), threads)
 
@@ -73,7 +87,7 @@ class CallReader:
         """Close the file that is open, and end the threads that read; there are no more records then."""
         self._entries.close()
 
-    def _read(self, files: list[Path], threads: int | None) -> Generator[TokenEntry, None, None]:
+    def _read(self, files: list[AnyPath], threads: int | None) -> Generator[TokenEntry, None, None]:
         for kind, group in groupby(files, _kind):
             if kind == "parquet":
                 yield from self._columns(list(group))
@@ -83,28 +97,28 @@ class CallReader:
             else:
                 yield from self._scanned(list(group), threads)
 
-    def _columns(self, files: list[Path]) -> Iterator[TokenEntry]:
+    def _columns(self, files: list[AnyPath]) -> Iterator[TokenEntry]:
         from tokenrecords.files.parquet import scan_parquet  # noqa: PLC0415 - pyarrow is an extra
 
         yield from scan_parquet(files, on_error=self.errors.append)
 
-    def _scanned(self, files: list[Path], threads: int | None) -> Iterator[TokenEntry]:
+    def _scanned(self, files: list[AnyPath], threads: int | None) -> Iterator[TokenEntry]:
         # A rollout may be retired, and its file deleted, while others are read.
         while files:
             try:
                 reader = scan_jsonl(files, on_error=self.errors.append, threads=threads)
             except FileNotFoundError as error:
-                files = [file for file in files if file != Path(error.filename)]
+                files = [file for file in files if str(file) != str(error.filename)]
                 continue
             try:
                 with reader as entries:
                     yield from entries
             except FileNotFoundError as error:
-                files = files[files.index(Path(error.filename)) + 1 :]
+                files = files[[str(file) for file in files].index(str(error.filename)) + 1 :]
             else:
                 return
 
-    def _made(self, file: Path) -> Iterator[TokenEntry]:
+    def _made(self, file: AnyPath) -> Iterator[TokenEntry]:
         captured = Capture(lambda _: ())
         with open_file(file) as lines:
             for _ in captured.read(lines, str(file)):
@@ -118,14 +132,19 @@ class CallReader:
         self.errors += bad
 
 
-def read_calls(files: Iterable[Path], *, threads: int | None = None) -> Iterator[TokenEntry]:
+def read_calls(files: Iterable[AnyPath], *, threads: int | None = None) -> Iterator[TokenEntry]:
     """The records of files as `CallReader` gives them, none of which may be left out.
 
     Raises:
         RecordError: A line or row holds no record.
         ValueError: A line holds no served call.
     """
-    with closing(CallReader(files, threads=threads)) as reader:
+    return whole(CallReader(files, threads=threads))
+
+
+def whole(reader: CallReader) -> Iterator[TokenEntry]:
+    """The records of a reader, none of which may be left out; raises as `read_calls`."""
+    with closing(reader):
         for entry in reader:
             if reader.errors:
                 break
@@ -139,13 +158,13 @@ def _line(entry: TokenEntry) -> int:
     return (origin(entry) or ("", 0))[1]
 
 
-def _kind(file: Path) -> Literal["parquet", "served", "records"]:
+def _kind(file: AnyPath) -> Literal["parquet", "served", "records"]:
     if file.name.endswith(PARQUET):
         return "parquet"
     return "served" if _is_served(file) else "records"
 
 
-def _is_served(file: Path) -> bool:
+def _is_served(file: AnyPath) -> bool:
     """True where the first line is a served call or a finished row."""
     if is_capture_file(file):
         return True

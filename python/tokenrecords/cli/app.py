@@ -17,7 +17,9 @@ from tokenrecords.capture.rows import Reading
 from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.cli.convert import convert
 from tokenrecords.cli.gateway import gateway
+from tokenrecords.cli.paths import directory, existing, existing_file
 from tokenrecords.cli.progress import shown_progress
+from tokenrecords.cli.report import report
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Sized
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.files.remote import AnyPath
     from tokenrecords.files.side_files import SideFiles
     from tokenrecords.verification.findings import Finding
 
@@ -68,14 +71,13 @@ def capture(
         Path,
         typer.Argument(
             metavar="RESPONSES.jsonl",
-            exists=True,
-            dir_okay=False,
+            parser=existing_file,
             help='One {"rollout_id", "model_call_id", "response"} a line, optionally with "parent_call_id", '
             '"request", "prompt_token_ids", "weight_version". Or the rollouts.jsonl of a finished run of NeMo Gym, or '
             "its <rollout_id>.capture.jsonl.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the rollouts' files go.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", parser=directory, help="Where the rollouts' files go.")],
     *,
     append: Annotated[bool, typer.Option("--append", help="Add to the files that are there.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files that are there.")] = False,
@@ -127,7 +129,7 @@ def capture(
             append_lines(path, records, fsync=True) if append else write_whole(path, records)
             entries += new
             rollouts += 1
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: --append on another file system
         raise typer.BadParameter(str(error)) from error
 
     print_table(CALLS, map(call_row, entries))
@@ -141,7 +143,9 @@ def capture(
 def show(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", exists=True, help="A file of records, or a directory; or what capture takes."),
+        typer.Argument(
+            metavar="FILE", parser=existing, help="A file of records, or a directory; or what capture takes."
+        ),
     ],
     *,
     terminal: Annotated[str | None, typer.Option(metavar="CALL", help="The call that the rollout ended with.")] = None,
@@ -180,7 +184,9 @@ def show(
 def verify(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories; or what capture takes."),
+        typer.Argument(
+            metavar="PATHS...", parser=existing, help="Files of records, directories; or what capture takes."
+        ),
     ],
     *,
     vocab_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ids must be below it.")] = None,
@@ -196,7 +202,7 @@ def verify(
     sizes = {str(file): file.stat().st_size for file in files}
     with shown_progress() as progress:
         task = progress.add_task("verify", total=sum(sizes[str(file)] for file in files))
-        for path, found in verify_files(files, sides, vocab_size=vocab_size):
+        for path, _, found in verify_files(files, sides, vocab_size=vocab_size):
             reports.append(found)
             progress.advance(task, sizes.get(path, 0))
     report = Report.merged(reports)
@@ -211,11 +217,12 @@ def verify(
         raise typer.Exit(1)
 
 
+app.command()(report)
 app.command()(gateway)
 app.command()(convert)
 
 
-def _files(paths: Iterable[Path]) -> tuple[list[Path], dict[str, SideFiles]]:
+def _files(paths: Iterable[AnyPath]) -> tuple[list[AnyPath], dict[str, SideFiles]]:
     try:
         return call_files(paths)
     except FileNotFoundError as error:

@@ -10,19 +10,22 @@ import typer
 from tokenrecords.capture.convert import convert as converted
 from tokenrecords.capture.convert import targets
 from tokenrecords.capture.served import call_files
+from tokenrecords.cli.paths import existing
 from tokenrecords.cli.progress import shown_progress
 from tokenrecords.entry.errors import one_line
+from tokenrecords.files.remote import as_path
 
 
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(metavar="IN", exists=True, help="A file of records, or a directory; or what capture takes."),
+        typer.Argument(metavar="IN", parser=existing, help="A file of records, or a directory; or what capture takes."),
     ],
     out: Annotated[
         Path,
         typer.Argument(
             metavar="OUT",
+            parser=as_path,
             help="A file whose name ends with .parquet, .jsonl, .jsonl.gz or .jsonl.zst; or a directory, which gets a "
             "file for each: Parquet for JSONL, JSONL for Parquet.",
         ),

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 from pydantic_core import from_json
 
 from tokenrecords.files.names import PathLike, is_compressed
+from tokenrecords.files.remote import AnyPath, RemotePath, as_path
 from tokenrecords.files.sources import BOM, open_file
 
 if TYPE_CHECKING:
@@ -27,8 +28,16 @@ def write_whole(path: PathLike, lines: Iterable[bytes]) -> None:
 
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
-    """A binary file that gets its name when it is left without an error; the old content has it until then."""
-    target = _resolved(path)
+    """A binary file that gets its name when it is left without an error; the old content has it until then.
+
+    Of another file system this holds as far as that has it: object stores do, where files are uploaded and then named.
+    """
+    named = as_path(path)
+    if isinstance(named, RemotePath):
+        with open_file(named, "wb") as stream:
+            yield stream
+        return
+    target = _resolved(named)
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device can't be replaced
         with target.open("wb") as stream:
@@ -42,22 +51,28 @@ def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
         sync(temporary)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
+        put_in_place(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync(target.parent)
 
 
-def _resolved(path: PathLike) -> Path:
+def put_in_place(made: AnyPath, target: AnyPath) -> None:
+    """Give a file a name of the same file system, in place of the file that had it."""
+    made.replace(target)  # type: ignore[arg-type]  # they are of one kind
+    if isinstance(target, Path):
+        sync(target.parent)
+
+
+def _resolved(path: Path) -> Path:
     """What a path leads to, so that a link stays a link.
 
     Raises:
         OSError: It leads round in a circle.
     """
     with suppress(FileNotFoundError):
-        os.stat(path)  # noqa: PTH116 - what `resolve` makes of a circle depends on the Python
-    return Path(path).resolve()
+        path.stat()  # what `resolve` makes of a circle depends on the Python
+    return path.resolve()
 
 
 def write_lines(stream: IO[bytes], lines: Iterable[bytes]) -> None:
@@ -82,10 +97,13 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool, mode: int =
     has `mode`, less the process's mask.
 
     Raises:
-        ValueError: The file's name says that it is compressed.
+        ValueError: The file's name says that it is compressed, or it is of another file system.
     """
+    path = as_path(path)
+    if isinstance(path, RemotePath):
+        raise ValueError(f"{path} is on another file system: records can't be appended to it, only written whole")
     if is_compressed(path):
-        raise ValueError(f"{os.fspath(path)} is compressed: records can't be appended to it")
+        raise ValueError(f"{path} is compressed: records can't be appended to it")
     with _locked(path, mode) as descriptor:
         size, line_break = _mend_tail(descriptor)
         try:
@@ -97,7 +115,7 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool, mode: int =
             if fsync:
                 os.fsync(descriptor)
                 if size == 0:  # perhaps its name is new too
-                    sync(Path(path).resolve().parent)
+                    sync(path.resolve().parent)
         except BaseException:
             with suppress(OSError):  # a device has no size; what went wrong before is what counts
                 os.ftruncate(descriptor, size)
@@ -105,7 +123,7 @@ def append_lines(path: PathLike, lines: list[bytes], *, fsync: bool, mode: int =
 
 
 @contextmanager
-def _locked(path: PathLike, mode: int) -> Iterator[int]:
+def _locked(path: Path, mode: int) -> Iterator[int]:
     """An append-only descriptor of the file that `path` names, under an exclusive lock."""
     import fcntl  # noqa: PLC0415 - POSIX only, and reading needs none
 
@@ -115,7 +133,7 @@ def _locked(path: PathLike, mode: int) -> Iterator[int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             # While we waited, the file may have been replaced: then its lock protects nothing.
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
                     yield descriptor
                     return
         finally:

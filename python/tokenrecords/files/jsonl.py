@@ -164,8 +164,9 @@ def scan_jsonl(
     it.
 
     Args:
-        source: A path, several paths, a directory of `*.tokens.jsonl` files, an open binary file, or bytes. Files whose
-            names end with `.gz` or `.zst` are decompressed.
+        source: A path, several paths, a directory of `*.tokens.jsonl` files, an open binary file, or bytes. A path may
+            be a URL of another file system (extra `fsspec`), also with `*`. Files whose names end with `.gz` or `.zst`
+            are decompressed.
         arrays: Token ids arrive as arrays of shape `(n,)`: int32, or int64 or uint64 where an id needs it, or a list
             where none of them holds all ids. False: lists, as pydantic gives them.
         dtype: The integer dtype of all ids; an id that does not fit it makes the line an error.
@@ -196,7 +197,7 @@ def scan_jsonl(
     feed = Feed(found)
     if threads is None and any(place.stream for place in found):
         threads = 1  # its owner may read on
-    sources = [(place.name, place.origin) for place in found]
+    sources = [(place.name, place.scanned) for place in found]
     scanner = RecordScanner(sources, feed, threads=threads, arrays=options.arrays, narrow=options.narrow)
     return JsonlReader(scanner, feed, options, on_error)
 
@@ -236,11 +237,13 @@ def left_out(errors: list[RecordError], noun: str) -> None:
 def write_jsonl(target: PathLike | IO[bytes], entries: Iterable[TokenEntry]) -> None:
     """Write records to a file, whole: a reader sees the old file or the new one, also after a power cut.
 
-    A line is what `TokenEntry.to_json` gives and a line break.
+    A line is what `TokenEntry.to_json` gives and a line break. On another file system (a URL, extra `fsspec`) an upload
+    becomes the file when it is complete, and is discarded on an error, where the file system allows it: object stores
+    do.
 
     Args:
-        target: A path (a name that ends with `.gz` or `.zst` is compressed; `.zst` needs the extra `zstd` before Python
-            3.14), or an open binary file, which gets each line in one write once all of them were made.
+        target: A path or URL (a name that ends with `.gz` or `.zst` is compressed; `.zst` needs the extra `zstd` before
+            Python 3.14), or an open binary file, which gets each line in one write once all of them were made.
         entries: The records; they may come from a generator.
 
     Raises:
@@ -270,12 +273,12 @@ def append_jsonl(path: PathLike, entries: Iterable[TokenEntry], *, fsync: bool =
     off first, and a complete one without its line break gets it. Each line is one write.
 
     Args:
-        path: The file; it is made if it is not there.
+        path: The file, on this machine; it is made if it is not there.
         entries: The records.
         fsync: False returns before the disk has them: they survive a kill, not a power cut.
 
     Raises:
-        ValueError: An entry that could not be read back, or a compressed file.
+        ValueError: An entry that could not be read back, a compressed file, or one of another file system.
         OSError: The file can't be written. After any error the file is as it was.
 
     >>> import os, tempfile

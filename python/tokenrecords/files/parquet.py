@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -14,16 +15,17 @@ from tokenrecords.files import durable
 from tokenrecords.files.arrow import RECORD_SCHEMA, as_rows, in_chunks, made_of, record_schema, to_batch
 from tokenrecords.files.jsonl import RecordError, left_out
 from tokenrecords.files.names import PARQUET, is_compressed
+from tokenrecords.files.remote import RemotePath
 from tokenrecords.files.sources import record_files
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from tokenrecords.files.arrow import IdType, Row
     from tokenrecords.files.jsonl import OnError
     from tokenrecords.files.names import PathLike
+    from tokenrecords.files.remote import AnyPath
 
 # zstd finds a prompt again that an earlier turn had, where both lie in one page and its ids are stored as they are.
 _OPTIONS: Final = {
@@ -49,7 +51,7 @@ def write_parquet(
     records.
 
     Args:
-        path: The file.
+        path: The file, or its URL.
         entries: The records; of a generator no more than a row group's are held.
         ids: As for `to_arrow`.
         row_group: The most ids in the column of a row group, but for a record that has more of them alone. It is what a
@@ -94,7 +96,7 @@ def scan_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     """Iterate over the records of Parquet files; a row group is in memory at once, and what was kept of earlier ones.
 
     Args:
-        source: A path, several paths, or a directory of `*.parquet` files.
+        source: A path, several paths, or a directory of `*.parquet` files; also URLs, as `scan_jsonl` takes them.
         on_error: What happens at a row that holds no record, or a file that is damaged: "raise" a `RecordError`, "skip"
             it, or call this with the `RecordError` and go on. Its `line` is the row, from 1.
 
@@ -140,7 +142,7 @@ def read_parquet(source: PathLike | Iterable[PathLike], *, on_error: OnError = "
     return entries
 
 
-def _scanned(files: list[Path], on_error: OnError) -> Iterator[TokenEntry]:
+def _scanned(files: list[AnyPath], on_error: OnError) -> Iterator[TokenEntry]:
     for file in files:
         for made in _read(file):
             if isinstance(made, TokenEntry):
@@ -151,10 +153,12 @@ def _scanned(files: list[Path], on_error: OnError) -> Iterator[TokenEntry]:
                 on_error(made)
 
 
-def _read(file: Path) -> Iterator[TokenEntry | RecordError]:
+def _read(file: AnyPath) -> Iterator[TokenEntry | RecordError]:
     row = 0
     try:
-        with pq.ParquetFile(file) as parquet:
+        with ExitStack() as stack:
+            opened = stack.enter_context(file.open()) if isinstance(file, RemotePath) else file
+            parquet = stack.enter_context(pq.ParquetFile(opened))
             for group in range(parquet.num_row_groups):
                 for made in made_of(parquet.read_row_group(group)):
                     row += 1
@@ -164,6 +168,6 @@ def _read(file: Path) -> Iterator[TokenEntry | RecordError]:
                     else:
                         yield RecordError(str(file), row, 0, one_line(made))
     except (ValueError, OSError, pa.ArrowException) as error:
-        if getattr(error, "errno", None) is not None:  # not the data: the system
-            raise
+        if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
+            raise  # not the data: the system
         yield RecordError(str(file), row + 1, 0, one_line(error))

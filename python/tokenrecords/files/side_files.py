@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
 from tokenrecords.entry.model import origin
 from tokenrecords.files.names import PathLike, stem
+from tokenrecords.files.remote import AnyPath, RemotePath, as_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -114,7 +114,7 @@ def beside(sides: Mapping[str, SideFiles], entries: Iterable[TokenEntry]) -> lis
         entries: The records, as they were read from files.
     """
     found = {of: Beside(set(), set(), side) for of, side in sides.items()}
-    for entry in entries:
+    for entry in entries if found else ():
         path, _ = origin(entry) or ("", 0)
         rollout = found.get(stem(path) or "")
         if rollout is not None:
@@ -122,21 +122,33 @@ def beside(sides: Mapping[str, SideFiles], entries: Iterable[TokenEntry]) -> lis
             rollout.recorded.add(entry.model_call_id)
     for of, each in found.items():
         if not each.rollout_ids:
-            each.rollout_ids.add(Path(of).name)
+            each.rollout_ids.add(as_path(of).name)
     return list(found.values())
 
 
 def read_side_files(paths: Iterable[PathLike]) -> dict[str, SideFiles]:
-    """The side files of the rollouts whose records these are, by stem.
+    """The side files of the rollouts whose records these are, by stem; the arguments of `side_names`."""
+    return read_named(side_names(paths))
+
+
+def side_names(paths: Iterable[PathLike]) -> dict[str, set[str]]:
+    """The names of the side files of the rollouts whose records these are: their suffixes, by stem.
 
     Args:
-        paths: Files of records, and directories: of these every rollout that has side files, with records or without.
+        paths: Files of records, whose side files need not be there; and directories: of these every rollout that has
+            side files, with records or without.
     """
-    there: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
+    listed: dict[AnyPath, set[str]] = {}
     for path in paths:
-        for of, suffix in _named(path):
-            there[of].add(suffix)
-    read = {of: _read(of, suffixes) for of, suffixes in there.items()}
+        for of, suffix in _named(as_path(path), listed):
+            names[of].add(suffix)
+    return dict(names)
+
+
+def read_named(names: Mapping[str, Collection[str]]) -> dict[str, SideFiles]:
+    """The side files of these names, by stem, as far as they are there."""
+    read = {of: _read(of, suffixes) for of, suffixes in names.items()}
     return {of: side for of, side in read.items() if side is not None}
 
 
@@ -150,21 +162,32 @@ def still_there(sides: Mapping[str, SideFiles]) -> dict[str, SideFiles]:
     return found
 
 
-def retired(directory: Path) -> int:
+def retired(directory: AnyPath) -> int:
     """The number of rollouts in a directory whose records were deleted, once they were rebuilt from them."""
     return sum(side.retired is not None for side in read_side_files([directory]).values())
 
 
-def _named(path: PathLike) -> Iterator[tuple[str, str]]:
-    """The side files of a directory, and those that a file of records may have, as stem and suffix."""
-    if not Path(path).is_dir():
-        of = stem(path)
-        yield from () if of is None else ((of, suffix) for suffix in _SUFFIXES)
+def _named(path: AnyPath, listed: dict[AnyPath, set[str]]) -> Iterator[tuple[str, str]]:
+    """The side files of a directory, and those that a file of records may have, as stem and suffix.
+
+    On another file system, where each question is a journey, those that it has; its directory is listed once.
+    """
+    if path.is_dir():
+        for name in sorted(file.name for file in path.iterdir()):
+            suffix = next(filter(name.endswith, _SUFFIXES), None)
+            if suffix is not None:
+                yield str(path / name.removesuffix(suffix)), suffix
         return
-    for name in sorted(file.name for file in Path(path).iterdir()):
-        suffix = next(filter(name.endswith, _SUFFIXES), None)
-        if suffix is not None:
-            yield str(Path(path) / name.removesuffix(suffix)), suffix
+    of = stem(path)
+    if of is None:
+        return
+    if isinstance(path, RemotePath):
+        if path.parent not in listed:
+            listed[path.parent] = {file.name for file in path.parent.iterdir()}
+        there = listed[path.parent]
+        yield from ((of, suffix) for suffix in _SUFFIXES if as_path(of + suffix).name in there)
+    else:
+        yield from ((of, suffix) for suffix in _SUFFIXES)
 
 
 def _read(of: str, suffixes: Collection[str] = _SUFFIXES) -> SideFiles | None:
@@ -181,7 +204,7 @@ def _read(of: str, suffixes: Collection[str] = _SUFFIXES) -> SideFiles | None:
 
 def _bytes(path: str) -> bytes | None:
     try:
-        return Path(path).read_bytes()
+        return as_path(path).read_bytes()
     except FileNotFoundError:  # it may go at any time
         return None
 

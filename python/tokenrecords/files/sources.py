@@ -10,21 +10,21 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from tokenrecords.entry.entries import several
 from tokenrecords.files.names import RECORD_NAMES, PathLike, is_compressed
+from tokenrecords.files.remote import AnyPath, RemotePath, as_path
 from tokenrecords.files.side_files import retired
+from tokenrecords.files.streams import BUFFER_SIZE, OnlyReads
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
     from typing_extensions import Buffer
 
 BOM = b"\xef\xbb\xbf"
-# Large enough that a record's line is gathered from few pieces, small against the memory of one record.
-_BUFFER_SIZE = 1 << 20
 
 Source: TypeAlias = "PathLike | IO[bytes] | Buffer | Iterable[PathLike]"
 
@@ -33,8 +33,13 @@ class Place(NamedTuple):
     """Where lines come from."""
 
     name: str
-    origin: Path | bytes | None  # a file or text that can be read by any thread; None for a stream
+    origin: AnyPath | bytes | None  # a file or text; None for a stream
     stream: IO[bytes] | None = None
+
+    @property
+    def scanned(self) -> Path | bytes | None:
+        """What a `RecordScanner` reads by itself, in any thread."""
+        return None if isinstance(self.origin, RemotePath) else self.origin
 
 
 class Damage(Exception):  # noqa: N818 - it says what is wrong with data, and costs what follows in that file alone
@@ -68,8 +73,10 @@ def _files(paths: Iterable[PathLike]) -> list[Place]:
     return [Place(str(file), file) for path in paths for file in record_files(path)]
 
 
-def record_files(path: PathLike, endings: tuple[str, ...] = RECORD_NAMES) -> list[Path]:
+def record_files(path: PathLike, endings: tuple[str, ...] = RECORD_NAMES) -> list[AnyPath]:
     """The file, or the files of records in a directory: those whose names have one of the endings.
+
+    Of a URL with `*`, `?` or `[` in it, which no shell expands, the files that it is a pattern of.
 
     Raises:
         TypeError: `path` is not a path.
@@ -79,11 +86,13 @@ def record_files(path: PathLike, endings: tuple[str, ...] = RECORD_NAMES) -> lis
         raise TypeError(f"source holds {type(path).__name__}: several sources must be paths")
     if not os.fspath(path):
         raise FileNotFoundError("source is an empty path: a file or a directory is needed")
-    path = Path(path)
+    path = as_path(path)
     if not path.is_dir():
+        if isinstance(path, RemotePath):
+            return list(path.matches())
         path.stat()  # raises now, not at the first record
         return [path]
-    files = sorted(file for file in path.iterdir() if file.name.endswith(endings) and file.is_file())
+    files: list[Any] = sorted(file for file in path.iterdir() if file.name.endswith(endings) and file.is_file())
     if not files:
         gone = retired(path)
         where = (
@@ -153,13 +162,13 @@ class Feed:
         self.close()
         _, origin, stream = self._places[place]
         if stream is not None and not _gives_lines(stream):
-            stream = cast("IO[bytes]", _OnlyReads(stream))
+            stream = cast("IO[bytes]", OnlyReads(stream))
         if isinstance(stream, io.RawIOBase) and stream.seekable():
             stream = self._open.enter_context(_buffered(stream))
-        elif isinstance(stream, _OnlyReads):
-            stream = io.BufferedReader(stream, _BUFFER_SIZE)
+        elif isinstance(stream, OnlyReads):
+            stream = io.BufferedReader(stream, BUFFER_SIZE)
         elif stream is None:
-            stream = self._open.enter_context(open_file(cast("Path", origin)))
+            stream = self._open.enter_context(open_file(cast("AnyPath", origin)))
         if offset:
             stream.seek(offset)
         self._at, self._stream = place, stream
@@ -172,41 +181,14 @@ class Feed:
 def _gives_lines(stream: IO[bytes]) -> bool:
     try:
         return stream.readline(0) == b""
-    except (AttributeError, NotImplementedError, io.UnsupportedOperation):
+    except (AttributeError, TypeError, NotImplementedError, io.UnsupportedOperation):
         return False
-
-
-class _OnlyReads(io.RawIOBase):
-    """A file of which no more is known than that it has `read`: pyarrow's give no lines."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seekable(self) -> bool:
-        try:
-            return self._stream.seekable()
-        except AttributeError:
-            return False
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
 
 
 @contextmanager
 def _buffered(raw: io.RawIOBase) -> Iterator[IO[bytes]]:
     """A file that is not buffered, buffered meanwhile; its owner reads on where the lines that were read end."""
-    stream = io.BufferedReader(raw, _BUFFER_SIZE)
+    stream = io.BufferedReader(raw, BUFFER_SIZE)
     try:
         yield stream
     finally:
@@ -216,26 +198,26 @@ def _buffered(raw: io.RawIOBase) -> Iterator[IO[bytes]]:
 
 def _read_line(stream: IO[bytes]) -> bytes:
     """The next line. A file that its owner reads on from is not read ahead of."""
-    data = stream.readline(_BUFFER_SIZE)
-    if len(data) < _BUFFER_SIZE or data.endswith(b"\n"):
+    data = stream.readline(BUFFER_SIZE)
+    if len(data) < BUFFER_SIZE or data.endswith(b"\n"):
         return data
     if not isinstance(stream, io.BufferedReader) or not stream.seekable():
         return data + stream.readline()
     # A long line would be in memory twice while its pieces are joined: it is measured, then read in one piece.
     start, size = stream.tell() - len(data), len(data)
     while data and not data.endswith(b"\n"):
-        data = stream.readline(_BUFFER_SIZE)
+        data = stream.readline(BUFFER_SIZE)
         size += len(data)
     stream.seek(start)
     return stream.read(size)
 
 
 @contextmanager
-def open_file(path: Path, mode: Literal["rb", "wb"] = "rb", *, name: str | None = None) -> Iterator[IO[bytes]]:
+def open_file(path: AnyPath, mode: Literal["rb", "wb"] = "rb", *, name: str | None = None) -> Iterator[IO[bytes]]:
     """A binary file, compressed or not by its name, or by `name`."""
     name = path.name if name is None else name
     with ExitStack() as stack:
-        stream: Any = stack.enter_context(path.open(mode, buffering=_BUFFER_SIZE))
+        stream: Any = stack.enter_context(path.open(mode, buffering=BUFFER_SIZE))
         if mode == "rb" and is_compressed(name) and not stream.peek(1):
             raise EOFError("the file is empty, and compressed data have a head at least")
         if name.endswith(".gz"):

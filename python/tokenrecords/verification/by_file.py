@@ -15,20 +15,20 @@ from tokenrecords.verification.lost import lost_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from tokenrecords.capture.served import BadCall
+    from tokenrecords.files.remote import AnyPath
     from tokenrecords.files.side_files import SideFiles
 
 
 def verify_files(
-    files: Iterable[Path],
+    files: Iterable[AnyPath],
     sides: Mapping[str, SideFiles],
     *,
     vocab_size: int | None = None,
     threads: int | None = None,
-) -> Iterator[tuple[str, Report]]:
-    """What was found in each file that has lines, with its path; last what the side files of other rollouts say.
+) -> Iterator[tuple[str, list[TokenEntry], Report]]:
+    """Path, records and findings of each file that has lines; last what the side files of other rollouts say.
 
     Args:
         files: As `call_files` gives them.
@@ -39,14 +39,32 @@ def verify_files(
     alone = dict(sides)
     for path, found in _by_file(CallReader(files, threads=threads)):
         entries = [each for each in found if isinstance(each, TokenEntry)]
-        bad = (each for each in found if not isinstance(each, TokenEntry))
-        report = verify_entries(entries, vocab_size=vocab_size, threads=threads)
+        bad = [each for each in found if not isinstance(each, TokenEntry)]
         of = stem(path) or ""
-        findings = [Finding("unreadable_line", each.reason, path=each.path, line=each.line) for each in bad]
-        findings += lost_findings({of: alone.pop(of)} if of in alone else {}, entries)
-        yield path, dataclasses.replace(report, findings=[*findings, *report.findings])
+        side = {of: alone.pop(of)} if of in alone else {}
+        yield path, entries, file_report(entries, bad, side, vocab_size=vocab_size, threads=threads)
     if alone:
-        yield "", Report(lost_findings(still_there(alone), ()))
+        yield "", [], Report(lost_findings(still_there(alone), ()))
+
+
+def file_report(
+    entries: Iterable[TokenEntry],
+    bad: Iterable[BadCall],
+    sides: Mapping[str, SideFiles],
+    *,
+    vocab_size: int | None = None,
+    threads: int | None = None,
+) -> Report:
+    """What is wrong with the records of a file, with its lines that hold none, and beside it."""
+    entries = list(entries)
+    report = verify_entries(entries, vocab_size=vocab_size, threads=threads)
+    findings = [*bad_findings(bad), *lost_findings(sides, entries)]
+    return dataclasses.replace(report, findings=[*findings, *report.findings])
+
+
+def bad_findings(bad: Iterable[BadCall]) -> list[Finding]:
+    """The lines that hold no record."""
+    return [Finding("unreadable_line", each.reason, path=each.path, line=each.line) for each in bad]
 
 
 def _by_file(reader: CallReader) -> Iterator[tuple[str, list[TokenEntry | BadCall]]]:
