@@ -1,6 +1,7 @@
 """The Python blocks of the README and of docs/ are tests: in order, with a namespace and a directory for each page.
 
-The directory has `examples/` in it, and is gone with the page. The pages that are excluded have tests of their own, with stand-ins for trainers and with Ray.
+The directory has `examples/` in it, and is gone with the page. Pages that are excluded have tests of their own, with
+stand-ins for trainers and with Ray.
 """
 
 from __future__ import annotations

@@ -57,6 +57,13 @@ def test_the_wire_format_is_that_of_the_crate() -> None:
     assert "Infallible" not in page  # a line that rustdoc hides
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SITE)))
+def test_no_list_or_table_is_left_as_text(page: Path) -> None:
+    """Markdown of GitHub needs fewer blank lines and spaces than that of the site."""
+    text = re.sub(r"<pre.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert re.findall(r"^ {0,3}(?:[-*|] |\d+\. |```|>>> ).*$", text, re.MULTILINE) == []
+
+
 class Fetched(HTMLParser):
     """What a page makes the browser fetch."""
 
