@@ -19,7 +19,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.download_python = "never"
 
 HERE = Path(__file__).parent
-DEV = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["dev"]
+EXTRAS = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.14t"]
 TESTED = os.environ.get("TOKENRECORDS_TESTED")  # the Python of these on which the suite was run just now
 WHEELS: dict[str, tempfile.TemporaryDirectory[str]] = {}
@@ -32,8 +32,8 @@ GYM = "nemo-gym==0.7.0"
 
 
 def tool(name: str) -> str:
-    """The extra `dev`'s requirement of a tool, for sessions that need it alone."""
-    return next(requirement for requirement in DEV if re.match(rf"{name}\b", requirement))
+    """The requirement of a tool in the extras `dev` and `test`, for sessions that need it alone."""
+    return next(requirement for requirement in EXTRAS["dev"] + EXTRAS["test"] if re.match(rf"{name}\b", requirement))
 
 
 def install(session: nox.Session, extras: str, *others: str) -> None:
@@ -90,8 +90,13 @@ def types(session: nox.Session) -> None:
 @nox.session
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
+<<<<<<< HEAD
+    session.install(".[test]", "duckdb", "polars", "datasets")
+    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
+=======
     install(session, "test", "duckdb", "polars", "datasets")
     session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py")
+>>>>>>> main
 
 
 @nox.session
@@ -130,9 +135,19 @@ def rust(session: nox.Session) -> None:
     cargo(session, "test", "--quiet", "--features", "python", "--lib", "python::", **embedded)
 
 
-@nox.session(venv_backend="none")
+@nox.session
 def docs(session: nox.Session) -> None:
-    """Rust docs; the picture of the rooms and the README's table are current."""
+    """The documentation site, in `site/`; Rust docs; what is drawn and written from the sources is current.
+
+    `nox -s docs -- serve` serves the site, and builds it again where a page changes.
+    """
+    session.install(*EXTRAS["docs"], tool("pytest"))  # the package itself is read, not imported
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # a notice of the theme's makers
+    if session.posargs:
+        session.run("mkdocs", *session.posargs, env=quiet)
+        return
+    session.run("mkdocs", "build", "--strict", env=quiet)
+    session.run("pytest", "--noconftest", "tests/package/test_site.py", env={"TOKENRECORDS_SITE": str(HERE / "site")})
     cargo(session, "doc", "--quiet", "--no-deps", "--no-default-features", RUSTDOCFLAGS="-D warnings")
     session.run("python3", "docs/draw_rooms.py", "--check")
     session.run("python3", "benches/table.py", "--check")
