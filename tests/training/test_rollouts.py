@@ -161,8 +161,9 @@ def test_an_abandoned_iterator_leaves_no_thread() -> None:
         for number in range(20)
         for each in (call("a", ids[:-9], ids[-9:]), call("b", np.append(ids, [1]), ids[:5], "a"))
     ]
+    before = set(threading.enumerate())  # of other tests, some are there for good: fsspec's
     builds = build_rollouts(entries, threads=2)
     assert next(builds).main is not None
     del builds
     assert threads_are(there=False)
-    assert threading.active_count() == 1
+    assert set(threading.enumerate()) <= before
