@@ -54,6 +54,7 @@ impl Negative {
     /// If no word is negative.
     #[cold]
     #[must_use]
+    #[expect(clippy::expect_used, reason = "who asks has seen that one is negative")]
     pub fn first(at: usize, words: &[u64]) -> Self {
         let (index, word) = words.iter().enumerate().find(|(_, word)| word.cast_signed() < 0).expect("one is negative");
         Self { index: at + index, value: word.cast_signed() }

@@ -158,7 +158,9 @@ impl Events {
                 Text::Line(place) => std::slice::from_ref(place),
                 Text::Lines(_, places) => places,
             };
-            // All on the first line: a line break in JSON says as much as a space.
+            // All on the first line that says something (`data` alone has no place for it): a line break in JSON says
+            // as much as a space.
+            let places = &places[places.iter().position(|place| !place.is_empty()).unwrap_or(0)..];
             let rest = rest.into_iter().map(|b| if b == b'\n' { b' ' } else { b });
             passed.extend_from_slice(&self.bytes[kept..places[0].start]);
             passed.extend(rest);
@@ -236,7 +238,7 @@ impl Events {
     fn data(&mut self, begin: usize, line: Range<usize>) -> Result<(), Halt> {
         let text = &self.bytes[line.clone()];
         // In no JSON text does a bracket that opens follow one that closes.
-        let is_another = |data: &Text| self.text(data).ends_with(b"}") && matches!(text, [b'{' | b'[', ..]);
+        let is_another = |data: &Text| trim(self.text(data)).ends_with(b"}") && matches!(text, [b'{' | b'[', ..]);
         if self.pending.data.as_ref().is_some_and(is_another) {
             self.dispatch()?;
         }
@@ -274,7 +276,7 @@ impl Events {
             false => (Kind::Data, data),
         };
         match (begin, text) {
-            (Some(begin), Some(text)) if !self.text(&text).is_empty() => self.push(kind, begin, text),
+            (Some(begin), Some(text)) if !trim(self.text(&text)).is_empty() => self.push(kind, begin, text),
             _ => Ok(()),
         }
     }
@@ -411,6 +413,31 @@ mod tests {
             assert_eq!(hiding(stream, "ids").0, rest);
             assert_eq!(hiding(&rest, "ids"), (rest.clone(), true), "nothing waits, and nothing else is cut");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_an_event_stands_where_it_said_something() {
+        let (rest, _) = hiding("data\ndata:\n{\"ids\":1}\n\ndata\ndata: {\"ids\":1,\ndata: \"t\":2}\n\n", "ids");
+        assert_eq!(rest, "data\ndata:\n  {}\n\ndata\ndata:  {\"t\":2}\ndata: \n\n");
+    }
+
+    #[test]
+    fn lines_of_data_that_say_nothing_are_no_event() {
+        assert!(events(&[b"data\ndata:\ndata: \n\nevent: error\ndata\ndata\n\n"]).is_empty());
+        let (rest, _) = hiding("data: {\"ids\":1,\"t\":\n{}}\ndata:\ndata:\n\n", "ids");
+        assert_eq!(rest, "data: {\"t\": {}}  \n\ndata:\ndata:\n\n");
+        assert_eq!(events(&[rest.as_bytes()]).len(), 1);
+    }
+
+    #[test]
+    fn an_object_below_another_is_an_event_also_where_empty_lines_of_data_stand_between() {
+        let stream = "data: {\"ids\":[1,\ndata: 2]}\n{\"t\":3}\n\n";
+        let (rest, _) = hiding(stream, "ids");
+        assert_eq!(rest, "data: {}\ndata: \n{\"t\":3}\n\n");
+        let texts =
+            |stream: &str| found(&events(&[stream.as_bytes()])).into_iter().map(|(.., text)| text).collect::<Vec<_>>();
+        assert_eq!(texts(stream), ["{\"ids\":[1,\n2]}", "{\"t\":3}"]);
+        assert_eq!(texts(&rest), ["{}\n", "{\"t\":3}"]);
     }
 
     #[test]

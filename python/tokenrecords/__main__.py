@@ -14,6 +14,7 @@ _EXTRAS = {
     "aiohttp": "gateway",
     "multidict": "gateway",
     "prometheus_client": "gateway",
+    "jinja2": "report",
 }
 
 

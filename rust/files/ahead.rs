@@ -317,7 +317,7 @@ mod tests {
         let want = expected(&texts);
         for threads in [1, 2, 3, 8] {
             let ahead = Ahead::new(memory(&texts), Some(threads), length);
-            assert!(all(&ahead, &mut |_, _| unreachable!()) == want, "{threads} threads");
+            assert!(all(&ahead, &mut |_, _| panic!()) == want, "{threads} threads");
             assert_eq!(lock(&ahead.workers).started.is_empty(), threads == 1);
         }
     }
@@ -328,7 +328,7 @@ mod tests {
         let huge = || Builder::new().stack_size(usize::MAX / 2);
         let texts = texts(10, 200);
         let ahead = Ahead::with(memory(&texts), Some(4), length, huge);
-        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        assert!(all(&ahead, &mut |_, _| panic!()) == expected(&texts));
         let workers = lock(&ahead.workers);
         assert_eq!((workers.started.len(), workers.most), (0, Some(0)));
     }
@@ -337,7 +337,7 @@ mod tests {
     fn there_are_as_many_threads_as_cpus_where_nobody_says() {
         let texts = texts(40, 120);
         let ahead = Ahead::new(memory(&texts), None, length);
-        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        assert!(all(&ahead, &mut |_, _| panic!()) == expected(&texts));
         let cpus = available_parallelism().unwrap().get();
         assert_eq!((ahead.shared.threads(), lock(&ahead.workers).most), (cpus, Some(cpus - 1)));
     }
@@ -346,7 +346,7 @@ mod tests {
     fn small_work_starts_no_thread() {
         let texts = texts(3, 10);
         let ahead = Ahead::new(memory(&texts), Some(8), length);
-        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        assert!(all(&ahead, &mut |_, _| panic!()) == expected(&texts));
         assert!(lock(&ahead.workers).started.is_empty());
     }
 
@@ -420,6 +420,6 @@ mod tests {
         let texts = texts(4, 300);
         let ahead: Ahead<usize, &'static str> = Ahead::new(memory(&texts), Some(2), length);
         assert!(matches!(ahead.take(&mut || false), Taken::Interrupted));
-        assert!(all(&ahead, &mut |_, _| unreachable!()) == expected(&texts));
+        assert!(all(&ahead, &mut |_, _| panic!()) == expected(&texts));
     }
 }

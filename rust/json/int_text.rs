@@ -81,7 +81,9 @@ fn push_block<T: Int>(out: &mut Vec<u8>, values: &[T; BLOCK], decimals: impl Fn(
     for (texts, lengths) in texts {
         for (text, length) in texts.into_iter().zip(lengths) {
             block[at..at + WORD].copy_from_slice(&text.to_le_bytes());
-            at += usize::try_from(length).expect("at most a word");
+            #[expect(clippy::expect_used, reason = "a text's length is at most a word's")]
+            let length = usize::try_from(length).expect("at most a word");
+            at += length;
         }
     }
     out.extend_from_slice(&block[..at]);

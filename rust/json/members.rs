@@ -14,7 +14,7 @@ impl Members {
     /// The text without these members; itself where it has none of them.
     ///
     /// The text should be JSON: of what is none, the result is none either, or it is odd. Within more than
-    /// [`DEEPEST`] lists, one in the other, nothing is looked for.
+    /// 64 lists, one in the other, nothing is looked for.
     ///
     /// # Errors
     /// Odd where the text is surely no JSON; where there is no memory for it.

@@ -131,7 +131,9 @@ fn bounds(offsets: &Tokens<'_, '_>, ids: usize) -> PyResult<Vec<usize>> {
         let message = format!("offsets[{index}] is {last}: it lies beyond the {ids} ids of sequences");
         return Err(PyValueError::new_err(message));
     }
-    Ok(bounds.into_iter().map(|bound| usize::try_from(bound).expect("at most the number of ids")).collect())
+    #[expect(clippy::expect_used, reason = "none is above the last, and that is at most the number of ids, a usize")]
+    let narrow = |bound| usize::try_from(bound).expect("at most the number of ids");
+    Ok(bounds.into_iter().map(narrow).collect())
 }
 
 /// The number of threads to use at most: as many as `threads` says, or the CPUs that this process may use.
@@ -206,7 +208,8 @@ impl Behind {
         };
         match Builder::new().spawn(work) {
             Ok(_) => Ok(Self { hashes, abandoned }),
-            Err(_) => Err(Arc::into_inner(window).expect("the work that was not begun is gone")),
+            #[expect(clippy::expect_used, reason = "the work that was not begun is gone, and its share of the window")]
+            Err(_) => Err(Arc::into_inner(window).expect("the only share of the window")),
         }
     }
 }
@@ -259,7 +262,8 @@ impl<'py> Batch<'py> {
                     return Ok(());
                 }
                 Err(RecvTimeoutError::Timeout) => self.py.check_signals()?,
-                Err(RecvTimeoutError::Disconnected) => unreachable!("copied ids are sound, and nobody abandoned them"),
+                #[expect(clippy::unreachable, reason = "copied ids are sound, and nobody abandoned them")]
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the thread that hashed a window is gone"),
             }
         }
     }

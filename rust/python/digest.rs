@@ -36,5 +36,6 @@ pub fn hex<'py>(py: Python<'py>, hash: &Hash) -> Bound<'py, PyString> {
     for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(hash) {
         *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
+    #[expect(clippy::expect_used, reason = "hex digits are ASCII")]
     PyString::new(py, std::str::from_utf8(&text).expect("hex digits are ASCII"))
 }

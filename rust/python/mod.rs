@@ -13,6 +13,7 @@ mod items;
 mod json;
 mod machine;
 mod members;
+mod panics;
 mod pending;
 mod prefetch;
 mod prefixes;
@@ -36,6 +37,7 @@ mod _core {
     use super::items;
     use super::json;
     use super::machine::warn_of_kernel;
+    use super::panics::make_runtime_errors;
     use super::prefixes::stands_in;
     use super::staging;
     use super::tokens::Tokens;
@@ -78,6 +80,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        make_runtime_errors(module.py())?;
         warn_of_kernel(module.py())?;
         module.add("DIGEST_DOMAIN", PyBytes::new(module.py(), &wire::DOMAIN))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -172,3 +172,14 @@ def test_ids_that_are_none_cost_only_their_calls() -> None:
     assert failed(*after, *entries).keys() == {"c3", "after0", "after1", "after2"}
     entries[0].generation_token_ids = ["x"]
     assert failed(*entries).keys() == {"c1", "c2", "c3"}
+
+
+def test_calls_before_one_that_spoils_their_array_share_it_all_the_same() -> None:
+    entries = conversation(6, deltas=True)
+    entries[4].prompt_token_ids, entries[4].digest = [-1], None
+    entries[5].generation_token_ids = [2**63]
+    full = expand_deltas(entries)
+    assert full.failed == {("r", "c5"): "no integer dtype holds all ids of its sequence"}
+    first, *others = [entry.prompt_token_ids for entry in full.entries[1:]]
+    assert [np.asarray(first).tolist() == np.asarray(ids)[: len(first)].tolist() for ids in others] == [True] * 3
+    assert [np.shares_memory(first, ids) for ids in others] == [True] * 3

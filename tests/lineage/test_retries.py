@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from support.factories import call
 from tokenrecords import build_chains
+from tokenrecords.lineage.call import Call
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_calls_with_the_same_prompt_and_other_parents_are_no_retries() -> None:
@@ -25,3 +31,19 @@ def test_prompts_are_alike_in_any_dtype() -> None:
         ]
         build = build_chains(entries)
         assert (build.quarantined, build.notes.unresolved_retries) == (["b"], ["a", "b"])
+
+
+def test_no_call_is_compared_with_each_of_the_retries_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def equals(a: Call, b: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return a is b
+
+    monkeypatch.setattr(Call, "__eq__", equals)
+    entries = [call(f"p{n}", [1, 2], [n]) for n in range(50)]
+    entries += [call(f"q{n}", [1, 2, n, 9], [7], f"p{n}") for n in range(40)]
+    build = build_chains(entries)
+    assert build.quarantined == sorted(f"p{n}" for n in range(40, 50))
+    assert compared < 50

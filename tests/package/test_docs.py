@@ -8,7 +8,7 @@ import inspect
 import numpy as np
 import pytest
 import tokenrecords
-from tokenrecords import _core, arrow
+from tokenrecords import _core, arrow, report
 from tokenrecords.engines import token_fields
 from tokenrecords.entry import model
 from tokenrecords.lineage import parents
@@ -20,6 +20,7 @@ def documented():
     for module, names in (
         (tokenrecords, tokenrecords.__all__),
         (arrow, arrow.__all__),
+        (report, report.__all__),
         (_core, [name for name in vars(_core) if not name.startswith("_")]),
         *((module, vars(module)) for module in (model, parents, token_fields, routed_experts)),
     ):
@@ -36,7 +37,7 @@ def documented():
 OBJECTS = {name: found for name, found in documented() if ">>>" in (found.__doc__ or "")}
 PUBLIC = [
     getattr(module, name)
-    for module in (tokenrecords, arrow)
+    for module in (tokenrecords, arrow, report)
     for name in module.__all__
     if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name))
 ]

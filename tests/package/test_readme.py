@@ -1,4 +1,4 @@
-"""The README's code runs, and its commands are those that stand there."""
+"""The README's commands are those that stand there."""
 
 import re
 import shutil
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from support.places import REPOSITORY
 
 README = REPOSITORY / "README.md"
@@ -14,12 +13,6 @@ README = REPOSITORY / "README.md"
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("code", blocks("python"))
-def test_the_code_runs(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(README.parent)
-    exec(compile(code, str(README), "exec"), {})
 
 
 def test_there_are_two_commands_of_one_line() -> None:

@@ -97,6 +97,13 @@ def test_a_header_that_promises_more_than_is_there():
         decode_routed_experts(b64(b"\x93NUMPY\x01\x00\x76\x00" + header), tokens=4)
 
 
+@pytest.mark.parametrize("header", ["{'descr': (", "{[]: 1}"])
+def test_a_header_that_is_no_header_is_no_error_of_another_kind(header):
+    data = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode()
+    with pytest.raises(ValueError, match=r"^routed_experts holds no readable .npy file: "):
+        decode_routed_experts(b64(data), tokens=1)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

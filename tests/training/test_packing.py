@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.factories import call, make_entry
 from tokenrecords import Chain, PackedBatch, build_chains, pack_chains
+from tokenrecords.training import packing
 
 
 def chain(length: int, rollout: str = "r", start: int = 0) -> Chain:
@@ -275,3 +276,32 @@ def test_a_chain_that_shares_calls_keeps_its_loss_once() -> None:
     each = pack_chains(build.chains, shared="each")
     assert once.loss_mask.tolist() == [False, True, False, True, False, False, False, True]
     assert each.loss_mask.tolist() == [False, True, False, True, False, True, False, True]
+
+
+class Counted(int):
+    """A length that counts how often room is compared with it."""
+
+    compared = 0
+
+    def __le__(self, room: int) -> bool:
+        type(self).compared += 1
+        return super().__le__(room)
+
+    __gt__ = None  # the other way to ask
+
+
+def test_the_first_bin_with_room_is_found_without_looking_into_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "compared", 0)
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 100, 1_000).tolist()
+    bins = packing._first_fit_decreasing([Counted(size) for size in sizes], 100)
+    assert 1_000 < Counted.compared <= 1_000 * 10
+    want: list[list[int]] = []
+    for place in sorted(range(1_000), key=lambda place: -sizes[place]):
+        fitting = (bin_ for bin_ in want if sum(sizes[other] for other in bin_) + sizes[place] <= 100)
+        found = next(fitting, None)
+        if found is None:
+            want.append([place])
+        else:
+            found.append(place)
+    assert bins == want

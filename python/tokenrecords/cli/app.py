@@ -19,6 +19,7 @@ from tokenrecords.cli.convert import convert
 from tokenrecords.cli.gateway import gateway
 from tokenrecords.cli.paths import directory, existing, existing_file
 from tokenrecords.cli.progress import shown_progress
+from tokenrecords.cli.report import report
 from tokenrecords.cli.table import CALLS, FINDINGS, call_row, finding_row, print_table
 from tokenrecords.cli.tree import rollout_tree
 from tokenrecords.engines.dialects import BY_NAME
@@ -201,7 +202,7 @@ def verify(
     sizes = {str(file): file.stat().st_size for file in files}
     with shown_progress() as progress:
         task = progress.add_task("verify", total=sum(sizes[str(file)] for file in files))
-        for path, found in verify_files(files, sides, vocab_size=vocab_size):
+        for path, _, found in verify_files(files, sides, vocab_size=vocab_size):
             reports.append(found)
             progress.advance(task, sizes.get(path, 0))
     report = Report.merged(reports)
@@ -216,6 +217,7 @@ def verify(
         raise typer.Exit(1)
 
 
+app.command()(report)
 app.command()(gateway)
 app.command()(convert)
 

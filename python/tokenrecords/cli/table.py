@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import typer
 
 from tokenrecords.entry.resolution import ParentResolutionStatus
+from tokenrecords.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,11 +78,6 @@ def _padded(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Cell
 
 def _text(cell: Cell) -> str:
     return printable(cell if isinstance(cell, str) else cell[0])
-
-
-def printable(text: str) -> str:
-    """The text with line breaks, escapes and the like written out, so that a row stays a row."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _colour(name: str) -> str | None:

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tokenrecords.cli.table import printable
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.paths import Paths, Terminal, find_paths
+from tokenrecords.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

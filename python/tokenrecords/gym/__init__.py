@@ -14,6 +14,12 @@ from tokenrecords.gym.contract import UnknownReleaseError
 
 __all__ = ["FileLineageStore", "Installed", "UnknownReleaseError", "install", "status", "uninstall"]
 
+FileLineageStore: type[Any]
+"""The `FileLineageStore` of `nemo_gym`, with its parents as arrays and each line read once; who takes it has installed.
+
+It is made of that package's class when it is asked for. `max_cached_tokens` bounds the ids that it keeps.
+"""
+
 
 def __getattr__(name: str) -> Any:
     if name != "FileLineageStore":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tokenrecords._core import compute_digests
 from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.call import Call, cycles, name_parents
-from tokenrecords.tokens.arrays import first_negative, join_arrays
+from tokenrecords.tokens.arrays import first_negative, shared_dtype
 from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
@@ -144,17 +147,22 @@ def _join(parent: Call, path: Sequence[Call], wholes: dict[Call, IdArray]) -> No
             call.fault = parent.fault
         return
     start = [wholes[parent]] if parent in wholes else [parent.prompt, parent.generation]
-    joined = join_arrays([*start, *(ids for call in path for ids in (call.prompt, call.generation))])
-    if joined is None and len(path) > 1:  # what one call spoils must not cost those before it
-        for before, call in zip([parent, *path], path, strict=False):
-            _join(before, [call], wholes)
+    parts = [*start, *(ids for call in path for ids in (call.prompt, call.generation))]
+
+    def is_spoiled(count: int) -> bool:
+        return shared_dtype(parts[: len(start) + 2 * count]) is None
+
+    # What one call spoils must not cost those before it.
+    sound = bisect_left(range(1, len(path) + 1), x=True, key=is_spoiled)
+    for call in path[sound:]:
+        call.fault = "no integer dtype holds all ids of its sequence"
+    if not sound:
         return
-    if joined is None:
-        path[0].fault = "no integer dtype holds all ids of its sequence"
-        return
+    parts = parts[: len(start) + 2 * sound]
+    joined = np.concatenate(parts, dtype=shared_dtype(parts), casting="unsafe")
     joined.flags.writeable = False
     end = sum(map(len, start))
-    for call in path:
+    for call in path[:sound]:
         end += call.length
         wholes[call] = joined[:end]
 

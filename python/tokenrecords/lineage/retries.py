@@ -36,9 +36,10 @@ def quarantine_retries(calls: list[Call], terminal: Call | None, *, threads: int
             kept = [min(requests, key=lambda request: min(call.id for call in request))]
             if terminal is None:
                 undecided += [call.id for request in requests for call in request]
+        kept_ids = set(map(id, kept))
         for request in requests:
             for call in request:
-                call.is_retry, call.quarantined = True, request not in kept
+                call.is_retry, call.quarantined = True, id(request) not in kept_ids
     return sorted(undecided)
 
 

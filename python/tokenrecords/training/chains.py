@@ -13,6 +13,7 @@ from tokenrecords.entry.entries import as_entries
 from tokenrecords.lineage.calls import RECOVERED
 from tokenrecords.lineage.hashing import hashed
 from tokenrecords.lineage.paths import Paths, Terminal, finding_paths
+from tokenrecords.text.html import table
 from tokenrecords.training.chain import Chain, Content
 from tokenrecords.training.loss import loss_once
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["BuildNotes", "ChainBuild", "build_chains"]
 
 MAIN = "main"
+_SHOWN = 20  # chains that a notebook lists
 MASKED = "mask_sample"  # the extra field of records whose rollout was judged already
 
 # What may stand against training, as `mask_sample` of the published consumer of these records judges: with a terminal
@@ -117,6 +119,14 @@ class ChainBuild:
         """
         return loss_once(self.chains)
 
+    def _repr_html_(self) -> str:
+        rows = [(each.chain_id, len(each.call_ids), len(each), int(each.loss_mask.sum())) for each in self.chains]
+        more = [("...", f"{len(rows) - _SHOWN:,} more chains")] if len(rows) > _SHOWN else []
+        judged = "trainable" if self.trainable else f"not trainable: {', '.join(self.reasons)}"
+        rollout = f"rollout {self.chains[0].rollout_id}: " if self.chains else ""
+        header = ("chain", "calls", "ids", "with loss")
+        return table(f"{rollout}{judged}", header, [*rows[:_SHOWN], *more])
+
 
 def build_chains(
     entries: Iterable[TokenEntry],
@@ -170,6 +180,11 @@ def building(
 ) -> Hashing[ChainBuild]:
     """`build_chains` as work that asks for the digests of the parents; of a rollout that lost a call, if it did."""
     found = yield from finding_paths(entries, terminal, threads=threads)
+    return built(entries, found, is_incomplete=is_incomplete)
+
+
+def built(entries: Iterable[TokenEntry], found: Paths, *, is_incomplete: bool) -> ChainBuild:
+    """The chains along the paths that were found through the entries of a rollout."""
     chains = [_chain(path, name) for path, name in zip(found.paths, _names(found), strict=True)]
     main = next((chain for chain in chains if chain.chain_id == MAIN), None)
     notes = _notes(found)

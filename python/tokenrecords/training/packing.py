@@ -114,15 +114,20 @@ _JUDGES: Final[tuple[tuple[str, Callable[[Any], Any], str], ...]] = (
 def _first_fit_decreasing(lengths: Sequence[int], room: int) -> list[list[int]]:
     """The places of the lengths in each bin."""
     bins: list[list[int]] = []
-    left = np.empty(len(lengths), np.int64)
+    # A tree over as many bins as there may be: each node has the most room that a bin below it has.
+    first_leaf = 1 << max(len(lengths) - 1, 0).bit_length()
+    most = [room] * (2 * first_leaf)
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        fitting = left[: len(bins)] >= lengths[place]
-        first = int(fitting.argmax()) if fitting.any() else len(bins)
-        if first == len(bins):
+        length, node = lengths[place], 1
+        while node < first_leaf:
+            node = 2 * node if most[2 * node] >= length else 2 * node + 1
+        if node - first_leaf == len(bins):
             bins.append([])
-            left[first] = room
-        bins[first].append(place)
-        left[first] -= lengths[place]
+        bins[node - first_leaf].append(place)
+        most[node] -= length
+        while node > 1:
+            node //= 2
+            most[node] = max(most[2 * node], most[2 * node + 1])
     return bins
 
 

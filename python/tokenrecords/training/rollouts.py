@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from tokenrecords._core import PendingDigests, compute_digests
 from tokenrecords.capture.served import call_files, read_calls
@@ -74,10 +74,7 @@ def build_rollouts(
     ['r', 's']
     """
     compute_digests([], threads=threads)  # says what is wrong with it now
-    terminals = _Terminals(
-        _mapping("terminal_call_ids", "call", terminal_call_ids),
-        _mapping("terminal_response_ids", "response", terminal_response_ids),
-    )
+    terminals = Terminals.given(terminal_call_ids, terminal_response_ids)
     paths, given = given_paths(entries)
     files, sides = call_files(paths)
     records = list(read_calls(files, threads=threads)) if paths else _records(given)
@@ -89,13 +86,26 @@ def build_rollouts(
     return _built(rollouts, terminals, incomplete, threads)
 
 
-class _Terminals(NamedTuple):
+class Terminals(NamedTuple):
     """What is known of the last calls, by rollout id."""
 
     terminal_call_ids: Mapping[str, str]
     terminal_response_ids: Mapping[str, str]
 
+    @classmethod
+    def given(cls, call_ids: Mapping[str, str] | None, response_ids: Mapping[str, str] | None) -> Self:
+        """Of the arguments of these names.
+
+        Raises:
+            TypeError: One of them is not a mapping.
+        """
+        return cls(
+            _mapping("terminal_call_ids", "call", call_ids),
+            _mapping("terminal_response_ids", "response", response_ids),
+        )
+
     def of(self, rollout_id: str) -> Terminal:
+        """What is known of one rollout."""
         return Terminal(self.terminal_call_ids.get(rollout_id), self.terminal_response_ids.get(rollout_id))
 
 
@@ -120,7 +130,7 @@ def _records(given: list[Any]) -> list[TokenEntry]:
 
 
 def _built(
-    rollouts: dict[str, list[TokenEntry]], terminals: _Terminals, incomplete: set[str], threads: int | None
+    rollouts: dict[str, list[TokenEntry]], terminals: Terminals, incomplete: set[str], threads: int | None
 ) -> Iterator[ChainBuild]:
     before: tuple[list[_Begun], Callable[[], list[str]]] | None = None
     for window in _windows(rollouts, terminals, incomplete):
@@ -137,7 +147,7 @@ def _built(
 
 
 def _windows(
-    rollouts: dict[str, list[TokenEntry]], terminals: _Terminals, incomplete: set[str]
+    rollouts: dict[str, list[TokenEntry]], terminals: Terminals, incomplete: set[str]
 ) -> Iterator[list[_Begun]]:
     """Rollouts that are linked up to the digests that they ask for."""
     window: list[_Begun] = []

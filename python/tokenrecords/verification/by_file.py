@@ -27,8 +27,8 @@ def verify_files(
     *,
     vocab_size: int | None = None,
     threads: int | None = None,
-) -> Iterator[tuple[str, Report]]:
-    """What was found in each file that has lines, with its path; last what the side files of other rollouts say.
+) -> Iterator[tuple[str, list[TokenEntry], Report]]:
+    """Path, records and findings of each file that has lines; last what the side files of other rollouts say.
 
     Args:
         files: As `call_files` gives them.
@@ -42,9 +42,9 @@ def verify_files(
         bad = [each for each in found if not isinstance(each, TokenEntry)]
         of = stem(path) or ""
         side = {of: alone.pop(of)} if of in alone else {}
-        yield path, file_report(entries, bad, side, vocab_size=vocab_size, threads=threads)
+        yield path, entries, file_report(entries, bad, side, vocab_size=vocab_size, threads=threads)
     if alone:
-        yield "", Report(lost_findings(still_there(alone), ()))
+        yield "", [], Report(lost_findings(still_there(alone), ()))
 
 
 def file_report(

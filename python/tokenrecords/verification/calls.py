@@ -79,13 +79,15 @@ def _check_cycles(records: Mapping[Call, Record], broken: set[Call]) -> None:
 
 def _check_breaks(records: Mapping[Call, Record], threads: int | None) -> None:
     """Say of each unresolved call where its prompt leaves an earlier call that it holds the prompt of."""
+    known: dict[str, list[Call]] = defaultdict(list)
     lost: dict[str, list[Call]] = defaultdict(list)
     for call, record in records.items():
-        if record.has("unresolved_parent") and not record.has("parent_not_prefix") and not call.fault:
-            lost[call.entry.rollout_id].append(call)
+        if not call.fault:
+            known[call.entry.rollout_id].append(call)
+            if record.has("unresolved_parent") and not record.has("parent_not_prefix"):
+                lost[call.entry.rollout_id].append(call)
     for rollout_id, calls in lost.items():
-        known = (call for call in records if call.entry.rollout_id == rollout_id and not call.fault)
-        breaks = Breaks(known, threads=threads)
+        breaks = Breaks(known[rollout_id], threads=threads)
         for call in calls:
             broken = breaks.nearest(call)
             if broken is not None:

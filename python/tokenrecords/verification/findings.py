@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
+from tokenrecords.text.html import table
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -169,6 +171,10 @@ class Report:
         shown = sorted(self.findings, key=lambda finding: list(_CODES).index(finding.severity))
         more = [f"... and {len(shown) - _SHOWN:,} more"] if len(shown) > _SHOWN else []
         return "\n".join([self.summary(), *map(str, shown[:_SHOWN]), *more])
+
+    def _repr_html_(self) -> str:
+        rows = [(SEVERITIES[code], code, count) for code, count in self.counts.items()]
+        return table(self.summary(), ("severity", "code", "findings"), rows)
 
     def summary(self) -> str:
         """One line: records, ids and the number of findings of each severity."""

@@ -55,5 +55,5 @@ def verify(
     paths, given = given_paths(entries)
     if paths:
         found = verify_files(*call_files(paths), vocab_size=vocab_size, threads=threads)
-        return Report.merged(report for _, report in found)
+        return Report.merged(report for *_, report in found)
     return verify_entries(given, vocab_size=vocab_size, threads=threads)

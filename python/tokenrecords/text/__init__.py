@@ -1,0 +1,1 @@
+"""What others wrote, made fit to be looked at."""
