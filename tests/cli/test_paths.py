@@ -35,6 +35,12 @@ def test_verify_and_show(path):
     assert "c2" in run("show", path).stdout
 
 
+def test_report(tmp_path):
+    result = run("report", "memory://in", "--out", tmp_path / "page.html")
+    assert result.exit_code == 0
+    assert "1 rollout written" in result.stdout
+
+
 def test_several_paths(tmp_path):
     write_jsonl(tmp_path / "s.tokens.jsonl", conversation())
     result = run("verify", "memory://in", tmp_path, f"file://{tmp_path}", "--json")

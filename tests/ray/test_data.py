@@ -25,6 +25,8 @@ from tokenrecords.ray import Found, link_table, read_chains, read_records
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tokenrecords.verification.findings import Report
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 
 
@@ -76,18 +78,18 @@ def test_paths_of_every_kind(few: Path, url: str) -> None:
     assert table_of(read_chains(path, override_num_blocks=3)).equals(expected.sort_by("rollout_id"))
 
 
-def test_a_worker_that_is_killed(run: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_in_the_midst_of_its_files(run: Path, tmp_path: Path) -> None:
     mark = tmp_path / "killed"
 
-    def kill_once(table: pa.Table) -> pa.Table:
-        if not mark.exists():
-            mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return table
+    class Deadly(Found):
+        def add(self, path: str, report: Report) -> None:
+            super().add(path, report)
+            if path.endswith("r030.tokens.jsonl") and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    found = Found()
-    chains = read_chains(run, found=found).map_batches(kill_once, batch_format="pyarrow", batch_size=7)
-    assert table_of(chains).equals(chains_to_arrow(build_rollouts(run)))
+    found = Deadly()
+    assert table_of(read_chains(run, found=found)).equals(chains_to_arrow(build_rollouts(run)))
     assert mark.exists()
     assert found.report() == verify(run)
 

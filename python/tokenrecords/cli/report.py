@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from tokenrecords.capture.served import call_files
+from tokenrecords.cli.paths import existing
 from tokenrecords.cli.progress import shown_progress
 
 
 def report(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATHS...", exists=True, help="Files of records, directories; or what capture takes."),
+        typer.Argument(
+            metavar="PATHS...", parser=existing, help="Files of records, directories; or what capture takes."
+        ),
     ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page.")],
