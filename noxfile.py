@@ -90,13 +90,8 @@ def types(session: nox.Session) -> None:
 @nox.session
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
-<<<<<<< HEAD
-    session.install(".[test]", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
-=======
     install(session, "test", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py")
->>>>>>> main
+    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
 
 
 @nox.session
@@ -113,8 +108,8 @@ def browser(session: nox.Session) -> None:
     if not shutil.which("chromedriver"):
         sudo = () if os.geteuid() == 0 else ("sudo",)
         session.run(*sudo, "apt-get", "update", "--quiet", external=True)
-        install = ("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium", "chromium-driver")
-        session.run(*sudo, *install, external=True)
+        options = ("--quiet", "--yes", "--no-install-recommends")
+        session.run(*sudo, "apt-get", "install", *options, "chromium", "chromium-driver", external=True)
     install(session, "test", "selenium>=4.20", "tokenizers>=0.20")
     results = Path(session.create_tmp()).resolve() / "results.xml"
     session.run("pytest", "--junitxml", str(results), "tests/report")
