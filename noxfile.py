@@ -90,13 +90,8 @@ def types(session: nox.Session) -> None:
 @nox.session
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
-<<<<<<< HEAD
-    session.install(".[test]", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
-=======
     install(session, "test", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py")
->>>>>>> main
+    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
 
 
 @nox.session
