@@ -23,13 +23,16 @@ from tokenrecords import (
     write_jsonl,
 )
 from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
+from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
+from tokenrecords.files.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tokenrecords import TokenEntry
+    from tokenrecords.files.remote import AnyPath
 
 KINDS = ["memory", "bucket", "hub", "file", "chain"]
 NAMES = ["r.tokens.jsonl", "r.tokens.jsonl.gz", "r.tokens.jsonl.zst", "r.parquet"]
@@ -91,6 +94,14 @@ def test_the_bytes_are_those_of_a_local_file(tmp_path: Path, name: str) -> None:
     assert fsspec.filesystem("memory").cat_file(f"/{name}") == (tmp_path / name).read_bytes()
 
 
+def test_a_local_file_that_is_named_as_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memory:" / "dir").mkdir(parents=True)
+    (tmp_path / "memory:" / "dir" / "r.tokens.jsonl").write_bytes(line(model_call_id="local"))
+    write_jsonl("memory://dir/r.tokens.jsonl", [make_entry(model_call_id="remote")])
+    assert call_ids(read_jsonl("memory://dir/r.tokens.jsonl")) == ["remote"]
+
+
 def test_lines_longer_than_a_buffer(there: str) -> None:
     entries = [make_entry(model_call_id=str(size), model="x" * size) for size in (3_000_000, 5, 1 << 20)]
     write_jsonl(f"{there}/r.tokens.jsonl", entries)
@@ -117,6 +128,10 @@ def test_a_pattern(there: str) -> None:
     assert call_ids(read_jsonl(f"{there}/a[12]*")) == ["a1", "a2"]
     assert call_ids(read_jsonl(f"{there}/?.tokens.jsonl")) == ["b."]
     assert call_ids(read_jsonl(f"{there}/a3[x].tokens.jsonl")) == ["a3"]
+    system, path = fsspec.core.url_to_fs(f"{there}/below")
+    system.makedirs(path, exist_ok=True)
+    write_jsonl(f"{there}/below/c.tokens.jsonl", [make_entry(model_call_id="c")])
+    assert call_ids(read_jsonl(f"{there}/b*")) == ["b."]
     assert verify(f"{there}/a*").records == 3
     with pytest.raises(FileNotFoundError, match=r"no\*"):
         read_jsonl(f"{there}/no*")
@@ -247,14 +262,31 @@ def test_what_is_missing_is_missed_at_the_call(there: str, reader: Any) -> None:
     assert str(caught.value.filename) == f"{there}/missing".removeprefix("file://")
 
 
-def test_a_file_that_goes_meanwhile() -> None:
+@pytest.fixture
+def three() -> list[AnyPath]:
     for name in "abc":
         write_jsonl(f"bucket://dir/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
-    with scan_jsonl("bucket://dir") as reader:
+    files, _ = call_files(["bucket://dir"])
+    return files
+
+
+def test_a_file_that_goes_meanwhile(three: list[AnyPath]) -> None:
+    with scan_jsonl(three) as reader:
         assert next(reader).model_call_id == "a"
         del Bucket.objects["dir/b.tokens.jsonl"]
-        with pytest.raises(FileNotFoundError, match=r"b\.tokens\.jsonl"):
+        with pytest.raises(FileNotFoundError) as caught:
             next(reader)
+    assert caught.value.filename == "bucket://dir/b.tokens.jsonl"
+
+
+def test_rollouts_that_are_retired_meanwhile_are_passed_over(three: list[AnyPath]) -> None:
+    del Bucket.objects["dir/a.tokens.jsonl"]
+    named = [RemotePath(str(file)) for file in three]  # which ask again whether they are there
+    assert call_ids(CallReader(named)) == ["b", "c"]
+    reader = iter(CallReader(named[1:]))
+    assert next(reader).model_call_id == "b"
+    del Bucket.objects["dir/c.tokens.jsonl"]
+    assert call_ids(reader) == []
 
 
 def test_bad_lines_and_damage() -> None:

@@ -202,7 +202,7 @@ def test_what_ray_writes_has_the_schema(tmp_path: Path) -> None:
 
 def test_files_in_another_order(tmp_path: Path) -> None:
     write_rollouts(tmp_path, 12)
-    shuffle = ray.data.FileShuffleConfig(seed=3, reseed_after_execution=False)
+    shuffle = ray.data.FileShuffleConfig(seed=3)
     read = read_chains(tmp_path, shuffle=shuffle, override_num_blocks=1)
     rollouts = pa.concat_tables(ray.get(read.to_arrow_refs()))["rollout_id"].to_pylist()
     assert rollouts != sorted(rollouts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.factories import call, conversation
 from support.shown import KINDS, SHOWN, Rollout, expected_facts
 
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ def test_up_and_down_go_by_lines(opened: Any) -> None:
 
 def test_ids_take_the_place_of_text(page: Opened) -> None:
     page.rollout("plain")
-    page.one("#show-ids").click()
+    page.click(page.one("#show-ids"))
     assert page.texts("#strip .t") == [str(token.id) for token in KINDS[0].tokens["c"]]
-    page.one("#show-ids").click()
+    page.click(page.one("#show-ids"))
     assert page.texts("#strip .t")[0] == "the"
 
 
@@ -116,7 +117,7 @@ def test_without_a_tokenizer_there_are_ids_alone(opened: Any) -> None:
     page.rollout("plain")
     assert page.texts("#strip .t") == [str(token.id) for token in KINDS[0].tokens["c"]]
     assert not page.one("#show-ids").is_enabled()
-    page.all("#strip .t")[4].click()
+    page.click(page.all("#strip .t")[4])
     assert page.facts()["text"] == "no tokenizer"
     assert page.facts()["id"] == "5"
 
@@ -135,7 +136,7 @@ def test_calls_are_a_tree_that_opens_sequences(page: Opened) -> None:
         "○ right resolved 1 2 -0.38 3",
     ]
     assert [row.get_attribute("aria-level") for row in page.all("#tree tbody tr")] == ["1", "2", "2"]
-    page.all("#tree tbody tr")[2].click()
+    page.click(page.all("#tree tbody tr")[2])
     last = page.texts("#tree tbody tr")[2].split()[1]
     assert page.texts("#strip .call-head .call-name") == ["a", last]
     assert len(page.all("#strip .t")) == len(KINDS[1].tokens[last])
@@ -143,8 +144,46 @@ def test_calls_are_a_tree_that_opens_sequences(page: Opened) -> None:
     buttons = {button.text: button for button in page.all(".chains button")}
     assert sorted(buttons) == ["branch-0", "main"]
     assert buttons["branch-0"].get_attribute("aria-pressed") == "true"
-    buttons["main"].click()
+    page.click(buttons["main"])
     assert len(page.all("#strip .t")) == len(KINDS[1].tokens["left"])
+
+
+def test_the_tree_says_what_each_call_is(opened: Any) -> None:
+    page = opened(
+        [
+            call("a", [1], [2]),
+            call("again", [1], [3]),
+            call("b", [1, 2, 3], [4], "a", response_id="x"),
+            call("c", [1, 2, 3], [5], "a", response_id="x"),
+            call("f", [7], [8], parent_resolution="unresolved"),
+            call("g", [1, 2, 5], [8], "gone"),
+            call("none", [1], []),
+        ],
+        terminal_call_ids={"r": "c"},
+    )
+    page.rollout("r")
+    assert page.texts("#tree tbody tr") == [
+        "● a root main retry 1 1 -0.50",
+        "○ b resolved sample 1 1 -0.50",
+        "● c resolved main terminal sample 1 1 -0.50",
+        "○ g resolved 1 ! found by its ids 1 1 -0.50",
+        "✗ again root quarantined retry 1 1 -0.50",
+        "○ f fragment parent_unresolved 1 1 -0.50",
+    ]
+    assert page.attributes("#tree .wrong", "title") == ["parent_missing"]
+    assert page.texts("#calls-left-out li") == ["none left out: generated nothing"]
+
+
+def test_a_chain_is_opened_from_a_call_beyond_its_end(opened: Any) -> None:
+    page = opened(conversation(3), terminal_call_ids={"r": "c1"})
+    page.rollout("r")
+    assert page.texts("#strip .call-name") == ["c0", "c1"]
+    page.click(page.all("#tree tbody tr")[2])
+    assert page.texts("#strip .call-name") == ["c0", "c1", "c2"]
+    assert page.texts("#strip-title") == ["Up to c2"]
+    page.click(page.one(".chains button"))
+    assert page.texts("#strip .call-name") == ["c0", "c1"]
+    assert page.texts("#strip-title") == ["Chain main"]
 
 
 def test_keys_walk_the_tree(page: Opened) -> None:
@@ -170,7 +209,8 @@ def test_both_sequences_of_a_break_stand_side_by_side(page: Opened) -> None:
     assert lines[0] == [*(words[each] for each in [1, 1, 2, 2, 7, 1, 1, 3]), "end", "end"]
     assert lines[2] == [words[each] for each in [1, 1, 2, 2, 7, 2, 1, 3, 3, 7]]
     assert lines[1] == ["=", "=", "=", "=", "=", "≠", "=", "=", "≠", "≠"]
-    page.all("#breaks .link")[1].click()
+    assert page.texts("#breaks .parts") == ["5", "the", ""]
+    page.click(page.all("#breaks .link")[1])
     assert page.facts()["position"] == "5 of 10"
     assert page.facts()["call"] == "second"
 
@@ -181,14 +221,14 @@ def test_a_finding_leads_to_its_token(page: Opened) -> None:
     assert [row.split()[:3] for row in rows] == [
         ["error", code, "a"] for code in ("log_prob_not_finite", "log_prob_positive", "log_prob_sentinel")
     ]
-    page.all("#rollout-findings .link")[1].click()
+    page.click(page.all("#rollout-findings .link")[1])
     assert page.facts() == expected_facts(KINDS[3], "a", 2)
 
 
 def test_a_link_leads_to_a_token_and_back(page: Opened) -> None:
     page.go("#/0/1/10")
     assert page.facts() == expected_facts(KINDS[0], "c", 10)
-    page.one(".home").click()
+    page.click(page.one(".home"))
     page.wait()
     assert page.one("#overview").is_displayed()
     assert not page.one("#rollout").is_displayed()
@@ -218,6 +258,8 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
     page = opened(rollout.entries)
     page.rollout("long")
     assert 200 < len(page.all("#strip .t")) < 4_000
+    begins = [at + turn for turn in range(0, 16_000, 1_000) for at in (256, 512, 768)]
+    assert page.attributes(".portion[data-from]", "data-from") == [f"{at:,}" for at in begins]
     for position in (12_345, 3, 15_999, 8_000):
         page.go(f"#/0/7/{position}")
         token = rollout.tokens["c7"][position]
@@ -238,38 +280,55 @@ def test_a_long_chain_is_drawn_only_where_it_is_seen(opened: Any) -> None:
         for (strip.scrollTop = 0; !isAtEnd(); strip.scrollTop += 600) await new Promise(requestAnimationFrame);
         """
     )
-    page.browser.settle()
+    page.draw()
     assert len(page.all("#strip .t")) < 4_000
     page.click_in_the_middle(page.one("#minimap"))
     assert page.position() == pytest.approx(8_000, abs=20)
-    page.browser.settle()
+    page.draw()
     left, width = page.run(
         "const w = document.querySelector('.window'); return [parseFloat(w.style.left), parseFloat(w.style.width)];"
     )
     assert left < 50 < left + width
 
 
-def test_the_map_is_drawn_in_the_colours_of_roles_and_heat(page: Opened) -> None:
-    page.rollout("plain")
-    page.browser.settle()
-    seen = page.run(
+def map_colours(page: Opened) -> list[list[str | None]]:
+    """For each column of the map the names of the colours in the upper band and at the bottom."""
+    return page.run(
         """
         const canvas = document.querySelector("#minimap canvas");
-        const paint = canvas.getContext("2d");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         const style = getComputedStyle(document.documentElement);
         const hex = ([r, g, b]) => "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("");
-        const each = canvas.width / 15;
-        const { data } = paint.getImageData(0, 0, canvas.width, canvas.height);
-        const at = (position, y) => {
-          const pixel = 4 * (y * canvas.width + Math.floor((position + 0.5) * each));
-          return hex(data.slice(pixel, pixel + 3));
-        };
         const names = ["prompt", "generated", "masked", "h0", "h1", "h2", "h4"];
-        const name = (colour) => names.find((each) => style.getPropertyValue("--" + each).trim() === colour);
-        return Array.from({ length: 15 }, (_, p) => [name(at(p, 3)), name(at(p, canvas.height - 1)) ?? null]);
+        const at = (x, y) => {
+          const pixel = 4 * (y * canvas.width + x);
+          const colour = hex(data.slice(pixel, pixel + 3));
+          return names.find((each) => style.getPropertyValue("--" + each).trim() === colour) ?? null;
+        };
+        return Array.from({ length: canvas.width }, (_, x) => [at(x, 3), at(x, canvas.height - 1)]);
         """
     )
+
+
+def test_the_map_is_drawn_in_the_colours_of_roles_and_heat(page: Opened) -> None:
+    page.rollout("plain")
+    page.draw()
+    columns = map_colours(page)
+    seen = [columns[int((at + 0.5) * len(columns) / 15)] for at in range(15)]
     roles = {"prompt": "prompt", "generated": "generated", "tool, masked": "masked"}
     assert [role for role, _ in seen] == [roles[token.role] for token in KINDS[0].tokens["c"]]
     assert [heat for _, heat in seen][4:7] == ["h0", "h1", "h4"]
     assert [heat for _, heat in seen][:4] == [None] * 4
+
+
+@pytest.mark.parametrize("unlikely", range(4_000, 4_012, 3))
+def test_of_many_tokens_in_a_column_the_map_shows_the_least_likely(opened: Any, unlikely: int) -> None:
+    log_probs = [-0.01] * 8_000
+    log_probs[unlikely] = -9.0
+    page = opened(Rollout("r").call("a", [], [1] * 8_000, log_probs).entries)
+    page.rollout("r")
+    page.draw()
+    columns = map_colours(page)
+    hot = [at for at, (_, heat) in enumerate(columns) if heat == "h4"]
+    assert len(hot) in (1, 2)
+    assert hot[0] <= unlikely * len(columns) / 8_000 <= hot[-1] + 1

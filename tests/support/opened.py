@@ -36,7 +36,27 @@ class Opened:
     def wait(self) -> None:
         """Wait until the view is drawn that the address names."""
         self.run("while (document.body.dataset.ready !== location.hash) await new Promise(requestAnimationFrame);")
+        self.draw()
+
+    def draw(self) -> None:
+        """Wait until the tokens are drawn that are seen."""
         self.browser.settle()
+        self.run(
+            """
+            const strip = document.getElementById("strip");
+            const { top, bottom } = strip?.getBoundingClientRect() ?? {};
+            const isMissing = (portion) => {
+              const box = portion.getBoundingClientRect();
+              return box.bottom > top && box.top < bottom && !portion.childElementCount;
+            };
+            const portions = [...document.querySelectorAll("#strip .portion")];
+            while (portions.some(isMissing)) await new Promise(requestAnimationFrame);
+            """
+        )
+
+    def click(self, element: Any) -> None:
+        element.click()
+        self.draw()
 
     def back(self) -> None:
         self.browser.back()
@@ -92,4 +112,4 @@ class Opened:
 
     def resize(self, width: int, height: int) -> None:
         self.browser.resize(width, height)
-        self.browser.settle()
+        self.draw()

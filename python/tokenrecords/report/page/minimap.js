@@ -53,7 +53,7 @@ class Minimap {
     const each = width / this.sequence.length;
     for (const { from, to, role, least } of this.columns(width)) {
       const x = Math.floor(from * each);
-      const wide = Math.max(Math.ceil(to * each) - x, 1);
+      const wide = Math.max(Math.floor(to * each) - x, 1);
       paint.fillStyle = colour(role);
       paint.fillRect(x, 0, wide, band);
       if (least !== null) {
@@ -74,7 +74,7 @@ class Minimap {
     const step = Math.max(length / width, 1);
     for (let from = 0; from < length; ) {
       const token = this.sequence.at(from);
-      const end = Math.min(Math.max(Math.floor((Math.floor(from / step) + 1) * step), from + 1), length);
+      const end = Math.min(Math.max(Math.ceil((Math.floor(from / step) + 1) * step), from + 1), length);
       let least = token.logProb;
       let to = from + 1;
       for (; to < end; to += 1) {
