@@ -108,8 +108,8 @@ def browser(session: nox.Session) -> None:
     if not shutil.which("chromedriver"):
         sudo = () if os.geteuid() == 0 else ("sudo",)
         session.run(*sudo, "apt-get", "update", "--quiet", external=True)
-        install = ("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium", "chromium-driver")
-        session.run(*sudo, *install, external=True)
+        packages = ("--no-install-recommends", "chromium", "chromium-driver")
+        session.run(*sudo, "apt-get", "install", "--quiet", "--yes", *packages, external=True)
     install(session, "test", "selenium>=4.20", "tokenizers>=0.20")
     results = Path(session.create_tmp()).resolve() / "results.xml"
     session.run("pytest", "--junitxml", str(results), "tests/report")
