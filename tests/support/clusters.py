@@ -11,8 +11,10 @@ from tokenrecords import TokenEntry, write_jsonl
 
 from support.factories import conversation
 
-# In the session that installs Ray, to miss it is a failure.
-ray: Any = importlib.import_module("ray") if "TOKENRECORDS_CLUSTERS" in os.environ else pytest.importorskip("ray")
+# In the session that installs Ray, to miss it is a failure. `ray` alone is also the folder of its tests.
+if "TOKENRECORDS_CLUSTERS" not in os.environ:
+    pytest.importorskip("ray.data")
+ray: Any = importlib.import_module("ray")
 
 if TYPE_CHECKING:
     from pathlib import Path
