@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.factories import as_arrays, call, conversation, make_entry
 from support.watch import open_files, threads_are
 from tokenrecords import RecordError, TokenEntry, build_chains, build_rollouts, group_by_rollout, write_jsonl
+from tokenrecords.arrow import write_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,3 +168,14 @@ def test_an_abandoned_iterator_leaves_no_thread() -> None:
     del builds
     assert threads_are(there=False)
     assert set(threading.enumerate()) <= before
+
+
+def test_parquet_beside_lines_of_records_is_passed_over_aloud(tmp_path):
+    write_jsonl(tmp_path / "lines.tokens.jsonl", rollout("lines"))
+    assert [build.rollout_id for build in build_rollouts(tmp_path)] == ["lines"]
+    write_parquet(tmp_path / "columns.parquet", rollout("columns"))
+    with pytest.warns(UserWarning, match=r": of its files of records the 1 in Parquet are passed over$"):
+        builds = build_rollouts(tmp_path)
+    assert [build.rollout_id for build in builds] == ["lines"]
+    files = [tmp_path / "lines.tokens.jsonl", tmp_path / "columns.parquet"]
+    assert [build.rollout_id for build in build_rollouts(files)] == ["lines", "columns"]
