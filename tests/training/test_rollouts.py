@@ -172,10 +172,10 @@ def test_an_abandoned_iterator_leaves_no_thread() -> None:
 
 def test_parquet_beside_lines_of_records_is_passed_over_aloud(tmp_path):
     write_jsonl(tmp_path / "lines.tokens.jsonl", rollout("lines"))
-    assert [build.rollout_id for build in build_rollouts(tmp_path)] == ["lines"]
+    assert [build.chains[0].rollout_id for build in build_rollouts(tmp_path)] == ["lines"]
     write_parquet(tmp_path / "columns.parquet", rollout("columns"))
     with pytest.warns(UserWarning, match=r": of its files of records the 1 in Parquet are passed over$"):
         builds = build_rollouts(tmp_path)
-    assert [build.rollout_id for build in builds] == ["lines"]
+    assert [build.chains[0].rollout_id for build in builds] == ["lines"]
     files = [tmp_path / "lines.tokens.jsonl", tmp_path / "columns.parquet"]
-    assert [build.rollout_id for build in build_rollouts(files)] == ["lines", "columns"]
+    assert [build.chains[0].rollout_id for build in build_rollouts(files)] == ["lines", "columns"]
