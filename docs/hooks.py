@@ -1,4 +1,4 @@
-"""Hooks of `mkdocs build`: the page of the wire format is the docs of the Rust crate, its one source."""
+"""Hooks of `mkdocs build`: the page of the wire format is the docs of the Rust crate; sessions have prompts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def crate_docs(source: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Put the docs of the crate where the page of the wire format leaves the place."""
+    """Put the docs of the crate into the page of the wire format, and name sessions as Pygments does."""
     if page.file.src_uri == "format.md":
         if PLACE not in markdown:
             raise ValueError(f"format.md has no {PLACE}: the crate's docs stand there")
-        return markdown.replace(PLACE, crate_docs(CRATE.read_text(encoding="utf-8")))
-    return markdown
+        markdown = markdown.replace(PLACE, crate_docs(CRATE.read_text(encoding="utf-8")))
+    return markdown.replace("```python\n>>> ", "```pycon\n>>> ")

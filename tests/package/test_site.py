@@ -64,6 +64,12 @@ def test_no_list_or_table_is_left_as_text(page: Path) -> None:
     assert re.findall(r"^ {0,3}(?:[-*|] |\d+\. |```|>>> ).*$", text, re.MULTILINE) == []
 
 
+def test_prompts_are_known_as_such() -> None:
+    """So that a copy goes without them."""
+    page = (SITE / "index.html").read_text(encoding="utf-8")
+    assert page.count('<span class="gp">&gt;&gt;&gt; </span>') == page.count("&gt;&gt;&gt;") > 10
+
+
 class Fetched(HTMLParser):
     """What a page makes the browser fetch."""
 

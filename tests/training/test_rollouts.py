@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.factories import as_arrays, call, conversation, make_entry
 from support.watch import open_files, threads_are
 from tokenrecords import RecordError, TokenEntry, build_chains, build_rollouts, group_by_rollout, write_jsonl
+from tokenrecords.arrow import write_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,8 +162,20 @@ def test_an_abandoned_iterator_leaves_no_thread() -> None:
         for number in range(20)
         for each in (call("a", ids[:-9], ids[-9:]), call("b", np.append(ids, [1]), ids[:5], "a"))
     ]
+    before = set(threading.enumerate())  # of other tests, some are there for good: fsspec's
     builds = build_rollouts(entries, threads=2)
     assert next(builds).main is not None
     del builds
     assert threads_are(there=False)
-    assert threading.active_count() == 1
+    assert set(threading.enumerate()) <= before
+
+
+def test_parquet_beside_lines_of_records_is_passed_over_aloud(tmp_path):
+    write_jsonl(tmp_path / "lines.tokens.jsonl", rollout("lines"))
+    assert [build.chains[0].rollout_id for build in build_rollouts(tmp_path)] == ["lines"]
+    write_parquet(tmp_path / "columns.parquet", rollout("columns"))
+    with pytest.warns(UserWarning, match=r": of its files of records the 1 in Parquet are passed over$"):
+        builds = build_rollouts(tmp_path)
+    assert [build.chains[0].rollout_id for build in builds] == ["lines"]
+    files = [tmp_path / "lines.tokens.jsonl", tmp_path / "columns.parquet"]
+    assert [build.chains[0].rollout_id for build in build_rollouts(files)] == ["lines", "columns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
@@ -35,7 +36,8 @@ def call_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, Side
 def listed_files(paths: Iterable[PathLike]) -> tuple[list[AnyPath], dict[str, set[str]]]:
     """The files that are named, and the files of records in directories; and the names of side files.
 
-    Where a directory has lines of records, Parquet files in it are passed over: they most likely hold the same ones.
+    Where a directory has lines of records, Parquet files in it are passed over, with a warning: they most likely hold
+    the same ones.
 
     Raises:
         FileNotFoundError: There is no such file; or a directory has none, and no rollout whose side files say that it
@@ -62,11 +64,18 @@ def _matches(path: PathLike) -> list[PathLike]:
 
 def _files(path: PathLike) -> list[AnyPath]:
     try:
-        return record_files(path)
+        files = record_files(path)
     except FileNotFoundError:
         with suppress(FileNotFoundError):
             return record_files(path, (PARQUET,))
         raise
+    if as_path(path).is_dir():
+        with suppress(FileNotFoundError):
+            passed_over = len(record_files(path, (PARQUET,)))
+            warnings.warn(
+                f"{path}: of its files of records the {passed_over:,} in Parquet are passed over", stacklevel=4
+            )
+    return files
 
 
 class CallReader:
