@@ -12,6 +12,7 @@ _EXTRAS = {
     "pyarrow": "arrow",
     "fsspec": "fsspec",
     "aiohttp": "gateway",
+    "httptools": "gateway",
     "multidict": "gateway",
     "prometheus_client": "gateway",
     "jinja2": "report",
@@ -22,11 +23,15 @@ def main() -> None:
     """Run the command, or say which extra it needs."""
     try:
         _run()
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        if extra is not None:
+            needed = f"the command needs an extra: pip install 'tokenrecords[{extra}]'"
+        elif error.name is None:  # of fsspec, which says what a file system needs
+            needed = str(error)
+        else:
             raise
-        sys.stderr.write(f"tokenrecords: the command needs an extra: pip install 'tokenrecords[{extra}]'\n")
+        sys.stderr.write(f"tokenrecords: {needed}\n")
         sys.exit(NO_EXTRA)
 
 

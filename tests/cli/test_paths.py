@@ -118,3 +118,18 @@ def test_without_the_extra(monkeypatch, capsys):
         main()
     assert exit_.value.code == 3
     assert capsys.readouterr().err == "tokenrecords: the command needs an extra: pip install 'tokenrecords[fsspec]'\n"
+
+
+def test_a_file_system_that_needs_a_package(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.setattr(sys, "argv", ["tokenrecords", "verify", "s3://bucket/run"])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 3
+    assert capsys.readouterr().err == "tokenrecords: Install s3fs to access S3\n"
+
+
+def test_the_gateway_writes_to_this_machine_alone():
+    result = run("gateway", "--engine", "http://localhost:8000", "--out", "memory://sessions")
+    assert result.exit_code == 2
+    assert "'memory://sessions' is not on this machine" in said(result)

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from rich.console import Console
 from rich.live import Live
 
+from tokenrecords.cli.paths import local_directory
 from tokenrecords.engines.requests import ASKS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def gateway(
     engine: Annotated[
         list[str], typer.Option(metavar="URL", help="An engine, with or without /v1; repeat it for several.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", file_okay=False, help="Where the sessions' files go.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", parser=local_directory, help="Where the sessions' files go.")],
     *,
     host: Annotated[str, typer.Option(help="Where it listens; others than this host need both keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 9090,

@@ -56,3 +56,15 @@ def directory(name: str) -> AnyPath:
     if path.is_file():
         raise typer.BadParameter(f"{name!r} is a file.")
     return path
+
+
+def local_directory(name: str) -> Path:
+    """A directory of this machine, or what may become one.
+
+    Raises:
+        BadParameter: It is a file, or of another file system.
+    """
+    path = directory(name)
+    if not isinstance(path, Path):
+        raise typer.BadParameter(f"{name!r} is not on this machine: what is written there must survive a kill.")
+    return path
