@@ -6,18 +6,21 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from support.command import run as command
 from support.gateways import ASK, Answer, chat, chunks, engine, says, sse, streams
 from tokenrecords import read_jsonl
 from tokenrecords.files.side_files import read_side_files
-from tokenrecords.gateway import Client
+from tokenrecords.gateway import Client, Settings
 from yarl import URL
 
 # How often it is killed while it streams, and while it does not: `nox -s kills` says more.
@@ -187,6 +190,75 @@ def test_what_is_not_understood_is_said(tmp_path: Path, options: list[str], why:
     assert done.returncode == 2
     assert why in done.stderr.replace("\n", " ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        ([], {}),
+        (["--engine", "http://f"], {"engines": ("http://e", "http://f")}),
+        (["--host", "::1"], {"host": "::1"}),
+        (["--port", "0"], {"port": 0}),
+        (["--key", "k"], {"key": "k"}),
+        (["--admin-key", "k"], {"admin_key": "k"}),
+        (["--engine-key", "k"], {"engine_key": "k"}),
+        (["--dialect", "sglang"], {"engine": "sglang"}),
+        (["--set", 'a="b=c"', "--set", "n=2"], {"enforced": {"a": "b=c", "n": 2}}),
+        (["--require-session"], {"require_session": True}),
+        (["--hash-ids"], {"hash_ids": True}),
+        (["--keep-messages"], {"keep_messages": True}),
+        (["--whole-prompts"], {"delta": False}),
+        (["--durable", "write"], {"durable": "write"}),
+        (["--on-loss", "pass"], {"on_loss": "pass"}),
+        (["--keep-partial"], {"keep_partial": True}),
+        (["--max-body", "7"], {"max_body": 7}),
+        (["--grace", "7"], {"grace": 7.0}),
+        (["--timeout", "7"], {"timeout": 7.0}),
+        (["--retries", "7"], {"retries": 7}),
+    ],
+)
+def test_each_option_is_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], changed: dict[str, Any]
+) -> None:
+    served: list[Settings] = []
+
+    async def serve(settings: Settings, **_: Any) -> None:
+        served.append(settings)
+
+    monkeypatch.setattr("tokenrecords.gateway.server.serve", serve)
+    assert command("gateway", "--engine", "http://e", "--out", tmp_path, *options).exit_code == 0
+    assert served == [Settings(**{"engines": ("http://e",), "out": tmp_path, **changed})]
+
+
+def test_keys_may_be_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Settings] = []
+
+    async def serve(settings: Settings, **_: Any) -> None:
+        served.append(settings)
+
+    monkeypatch.setattr("tokenrecords.gateway.server.serve", serve)
+    for name in ("KEY", "ADMIN_KEY", "ENGINE_KEY"):
+        monkeypatch.setenv(f"TOKENRECORDS_{name}", name)
+    assert command("gateway", "--engine", "http://e", "--out", tmp_path).exit_code == 0
+    assert [(each.key, each.admin_key, each.engine_key) for each in served] == [("KEY", "ADMIN_KEY", "ENGINE_KEY")]
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = command("gateway", "--engine", "http://e", "--out", tmp_path, "--port", port)
+    assert refused.exit_code == 2
+    assert "address already in use" in refused.stderr
+
+
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_it_says_where_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, shown: str) -> None:
+    async def serve(settings: Settings, *, ready: Any) -> None:
+        ready(SimpleNamespace(settings=settings), 7)
+
+    monkeypatch.setattr("tokenrecords.gateway.server.serve", serve)
+    said = command("gateway", "--engine", "http://e", "--engine", "http://f", "--out", tmp_path, "--host", host)
+    assert said.stdout == f"tokenrecords gateway: http://{shown}:7/sessions/<session>/v1 -> http://e, http://f\n"
 
 
 def test_no_keys_and_no_bodies_are_logged(tmp_path: Path) -> None:
