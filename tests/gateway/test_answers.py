@@ -4,10 +4,11 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trustme
-from tokenrecords.gateway.answers import Answer, CutOffError, DroppedError
+from tokenrecords.gateway.answers import Answer, Connection, CutOffError, DroppedError
 from tokenrecords.gateway.upstream import DownError, Upstream
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -333,3 +334,24 @@ def test_what_the_sink_raises_is_raised() -> None:
                 await all_of_it()
 
     run([LENGTH_2, b"ok"], body)
+
+
+def test_what_the_sink_raises_of_the_last_part_is_raised_too() -> None:
+    class Transport(asyncio.Transport):
+        def writelines(self, parts: Any) -> None: ...
+        def resume_reading(self) -> None: ...
+
+    async def body() -> None:
+        idle: list[Connection] = []
+        connection = Connection(idle)
+        connection.connection_made(Transport())
+        answer = connection.send(b"", b"", has_body=True)
+        connection.data_received(LENGTH_2)
+        flowing = asyncio.ensure_future(answer.flow(lambda _: 1 // 0))
+        await asyncio.sleep(0)
+        connection.data_received(b"ok")
+        with pytest.raises(ZeroDivisionError):
+            await flowing
+        assert idle == [connection], "the engine did nothing wrong"
+
+    asyncio.run(body())

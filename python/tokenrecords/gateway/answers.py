@@ -75,7 +75,7 @@ class Answer:
             OSError: As `read`, or a DroppedError.
         """
         if limit is not None:
-            self._timer = asyncio.get_running_loop().call_later(limit, self.fail, TimeoutError("no answer in time"))
+            self._timer = asyncio.get_running_loop().call_later(limit, self._expire)
         try:
             await self._until(lambda: self.has_begun)
         except BaseException:
@@ -126,11 +126,15 @@ class Answer:
             self._transport.abort()
 
     def fail(self, problem: Exception) -> None:
-        """End it before its end."""
-        if not self.is_whole and self._problem is None:
+        """Let whoever waits for it know what went wrong first."""
+        if self._problem is None:
             self._problem = problem
             self._news.set()
-            self._transport.abort()
+            self.leave()
+
+    def _expire(self) -> None:
+        if not self.is_whole:
+            self.fail(TimeoutError("no answer in time"))
 
     def announce(self, status: int) -> None:
         """Take the headers as whole."""
@@ -161,11 +165,11 @@ class Answer:
             self._is_full = self._sink(parts[0] if len(parts) == 1 else b"".join(parts))
 
     async def _until(self, is_reached: Callable[[], bool]) -> None:
-        while not is_reached():
-            if self._problem is not None:
-                raise self._problem
+        while self._problem is None and not is_reached():
             self._news.clear()
             await self._news.wait()
+        if self._problem is not None:
+            raise self._problem
 
 
 class Connection(asyncio.Protocol):
