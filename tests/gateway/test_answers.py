@@ -336,16 +336,31 @@ def test_what_the_sink_raises_is_raised() -> None:
     run([LENGTH_2, b"ok"], body)
 
 
-def test_what_the_sink_raises_of_the_last_part_is_raised_too() -> None:
-    class Transport(asyncio.Transport):
-        def writelines(self, parts: Any) -> None: ...
-        def resume_reading(self) -> None: ...
+class Transport(asyncio.Transport):
+    """Takes what is written, and knows whether it is read from."""
 
+    is_paused = False
+
+    def writelines(self, parts: Any) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+
+def asked() -> tuple[Connection, Answer, list[Connection]]:
+    """A connection on which an answer is waited for, and where it goes when it is free."""
+    idle: list[Connection] = []
+    connection = Connection(idle)
+    connection.connection_made(Transport())
+    return connection, connection.send(b"", b"", has_body=True), idle
+
+
+def test_what_the_sink_raises_of_the_last_part_is_raised_too() -> None:
     async def body() -> None:
-        idle: list[Connection] = []
-        connection = Connection(idle)
-        connection.connection_made(Transport())
-        answer = connection.send(b"", b"", has_body=True)
+        connection, answer, idle = asked()
         connection.data_received(LENGTH_2)
         flowing = asyncio.ensure_future(answer.flow(lambda _: 1 // 0))
         await asyncio.sleep(0)
@@ -353,5 +368,39 @@ def test_what_the_sink_raises_of_the_last_part_is_raised_too() -> None:
         with pytest.raises(ZeroDivisionError):
             await flowing
         assert idle == [connection], "the engine did nothing wrong"
+
+    asyncio.run(body())
+
+
+def test_a_connection_that_is_free_again_is_read_from_whoever_is_behind() -> None:
+    async def body() -> None:
+        connection, answer, idle = asked()
+        connection.data_received(LENGTH_2)
+        flowing = asyncio.ensure_future(answer.flow(lambda _: True))
+        await asyncio.sleep(0)
+        connection.data_received(b"o")
+        assert not await flowing
+        assert connection.transport.is_paused
+        flowing = asyncio.ensure_future(answer.flow(lambda _: True))
+        await asyncio.sleep(0)
+        connection.data_received(b"k")
+        assert not await flowing
+        assert (idle, connection.transport.is_paused) == ([connection], False)
+
+        connection, answer, idle = asked()
+        size = 1 << 19
+        connection.data_received(OK + b"content-length: %d\r\n\r\n" % size + b"x" * (size - 1))
+        assert connection.transport.is_paused
+        flowing = asyncio.ensure_future(answer.read())
+        await asyncio.sleep(0)
+        assert not connection.transport.is_paused
+        connection.data_received(b"x")
+        assert (len(await flowing), idle) == (size, [connection])
+        connection, answer, idle = asked()
+        connection.data_received(OK + b"content-length: %d\r\n\r\n" % size + b"x" * size)
+        assert (idle, connection.transport.is_paused) == ([connection], False)
+        connection.transport.pause_reading()  # by its next call
+        assert len(await answer.read()) == size
+        assert connection.transport.is_paused
 
     asyncio.run(body())

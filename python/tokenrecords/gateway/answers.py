@@ -90,7 +90,7 @@ class Answer:
             TimeoutError: It took too long.
         """
         self._wants_all = True
-        self._transport.resume_reading()
+        self._go_on()
         await self._until(lambda: self.is_whole)
         return b"".join(self._parts)
 
@@ -112,7 +112,7 @@ class Answer:
         try:
             self._pour()
             if not self._is_full:
-                self._transport.resume_reading()
+                self._go_on()
                 await self._until(lambda: self.is_whole or self._is_full)
             return not self._is_full
         finally:
@@ -152,12 +152,15 @@ class Answer:
                 self._pour()
             except Exception as problem:  # noqa: BLE001 - raised where `flow` is waited for
                 self.fail(problem)
-        elif not self._wants_all and sum(map(len, self._parts)) > _AHEAD:
-            self._transport.pause_reading()
-        if self._is_full:
+        is_ahead = self._sink is None and not self._wants_all and sum(map(len, self._parts)) > _AHEAD
+        if (self._is_full or is_ahead) and not self.is_whole:  # of a whole one the connection may have another call
             self._transport.pause_reading()
         if self._is_full or self.is_whole:
             self._news.set()
+
+    def _go_on(self) -> None:
+        if not self.is_whole:
+            self._transport.resume_reading()
 
     def _pour(self) -> None:
         parts, self._parts = self._parts, []
