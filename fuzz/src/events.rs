@@ -23,7 +23,7 @@ pub fn plain_events(stream: &[u8]) -> Vec<(Kind, Vec<u8>)> {
         match name {
             _ if data.is_some() => {
                 let data = data.unwrap_or_default();
-                let ends = pending.data.as_ref().is_some_and(|before| trimmed(before).ends_with(b"}"));
+                let ends = pending.data.as_ref().is_some_and(|before| spaceless(before).ends_with(b"}"));
                 if ends && matches!(data, [b'{' | b'[', ..]) {
                     dispatch(&mut pending, &mut events);
                 }
@@ -56,7 +56,7 @@ pub fn plain_events(stream: &[u8]) -> Vec<(Kind, Vec<u8>)> {
 fn dispatch(pending: &mut Pending, events: &mut Vec<(Kind, Vec<u8>)>) {
     let Pending { is_error, data, words, comment } = std::mem::take(pending);
     let (kind, text) = if is_error { (Kind::Error, words.or(data).or(comment)) } else { (Kind::Data, data) };
-    events.extend(text.filter(|text| !trimmed(text).is_empty()).map(|text| (kind, text)));
+    events.extend(text.filter(|text| !spaceless(text).is_empty()).map(|text| (kind, text)));
 }
 
 /// The lines, whichever of the three ways they end in.
@@ -76,7 +76,11 @@ fn lines(stream: &[u8]) -> Vec<Vec<u8>> {
 
 /// The text without a byte order mark before it, and without white space at its ends.
 fn trimmed(text: &[u8]) -> &[u8] {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    spaceless(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text))
+}
+
+/// The text without white space at its ends.
+fn spaceless(text: &[u8]) -> &[u8] {
     let is_space = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
     let start = text.iter().position(|b| !is_space(b)).unwrap_or(text.len());
     let end = text.iter().rposition(|b| !is_space(b)).map_or(start, |last| last + 1);
