@@ -179,6 +179,7 @@ def test_samples_have_their_own_response_ids():
     found = entries([sglang_sample(id="a"), sglang_sample(id="b")], created_at=1.0)
     assert [(entry.model_call_id, entry.response_id) for entry in found] == [("c#0", "a"), ("c#1", "b")]
     assert entries(sglang_sample(id="a"), created_at=1.0, response_id="x")[0].response_id == "x"
+    assert entries({**sglang_sample(id="a"), "id": "whole"}, created_at=1.0)[0].response_id == "a"
 
 
 @pytest.mark.parametrize(
