@@ -116,6 +116,8 @@ def test_arguments_of_entries_from_response():
         entries(vllm_chat(), delta=True)
     with pytest.raises(TypeError, match="digest is read"):
         entries(vllm_chat(), digest="x")
+    with pytest.raises(TypeError, match="^cum_len is read"):
+        entries(vllm_chat(), digest="x", cum_len=1)
 
 
 @pytest.mark.parametrize("served", CALLS)
@@ -146,6 +148,8 @@ def test_choices_as_rollouts():
     [parent] = entries_from_response(native_chat(), rollout_id="r", model_call_id="p", parent=None)
     with pytest.raises(ValueError, match=r"^parent is a call of rollout 'r': rollouts of their own have none$"):
         entries(TWO, parent=parent, choices="rollouts")
+    [linked] = entries(vllm_chat(prompt_token_ids=[1, 7, 41, 2, 5]), parent=parent, choices="rollouts")
+    assert (linked.rollout_id, linked.parent_call_id) == ("r", "p")
     with pytest.raises(ValueError, match=r"^choices is 'samples': 'calls' or 'rollouts' is needed$"):
         entries(TWO, choices="samples")
 
@@ -179,6 +183,7 @@ def test_samples_have_their_own_response_ids():
     found = entries([sglang_sample(id="a"), sglang_sample(id="b")], created_at=1.0)
     assert [(entry.model_call_id, entry.response_id) for entry in found] == [("c#0", "a"), ("c#1", "b")]
     assert entries(sglang_sample(id="a"), created_at=1.0, response_id="x")[0].response_id == "x"
+    assert entries({**sglang_sample(id="a"), "id": "whole"}, created_at=1.0)[0].response_id == "a"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_each_carrier_of_a_row_is_a_call() -> None:
     assert build.main.token_ids.tolist() == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("own", [None, 7, ["resp-last"]])
+def test_a_response_id_that_is_no_text_is_none(own: Any) -> None:
+    assert [entry.response_id for entry in entries_from_rollout(finished(response={"id": own}))] == [None, None]
+
+
 def test_routes_and_what_stands_before_a_carrier_are_kept() -> None:
     thought = {"type": "reasoning", "summary": []}
     routed = item([1], [2], routed_experts=[[[7]], [[8]]])

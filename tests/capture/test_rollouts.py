@@ -230,6 +230,12 @@ def test_a_bom_is_no_fault(capture: Capture) -> None:
     assert capture("\ufeff" + json.dumps(row("a", [1], [2]))).exit_code == 0
 
 
+def test_a_bom_on_a_later_line_is_a_fault(capture: Capture) -> None:
+    assert capture(row("a", [1], [2]), "\ufeff" + json.dumps(row("b", [3], [4]))).exit_code == 1
+    assert f"{capture.source}:2: the body is not JSON" in capture.result.stderr
+    assert [entry.model_call_id for entry in capture.records()] == ["a"]
+
+
 @pytest.mark.parametrize("rollout", [".hidden", "...", "-x"])
 def test_what_is_captured_is_read(capture: Capture, rollout: str) -> None:
     assert capture(row("a", [1], [2], rollout=rollout)).exit_code == 0

@@ -93,6 +93,16 @@ def test_a_count_before_the_first_token_is_none_of_the_whole():
     assert tokens_of(read_response(merged)[0])[1] == [41, 2]
 
 
+def test_blocks_stand_in_the_order_of_their_indexes():
+    texts = [block(index, type="text", text=str(index)) for index in (10, 2, 0)]
+    assert [part["text"] for part in merge_stream([STREAM[0], *texts])["content"]] == ["0", "2", "10"]
+
+
+def test_a_count_that_is_null_leaves_the_one_before():
+    merged = merge_stream([*STREAM[:5], {"type": "message_delta", "delta": {}, "usage": {"input_tokens": None}}])
+    assert merged["usage"] == {"input_tokens": 2}
+
+
 def test_arguments_that_were_cut_off():
     merged = merge_stream([*STREAM[:1], STREAM[9], STREAM[10]])
     assert merged["content"][0]["input"] == '{"a":'

@@ -32,3 +32,10 @@ def test_log_probs_that_were_assigned_are_not_guessed(wrong: Any) -> None:
     entry.generation_log_probs = wrong
     with pytest.raises(TypeError, match=r"^generation_log_probs\[0\] is "):
         entry.as_arrays()
+
+
+def test_log_probs_wider_than_any_field_that_were_assigned_are_not_written() -> None:
+    entry = make_entry()
+    entry.generation_log_probs = np.array([-0.5], np.longdouble)
+    with pytest.raises(ValueError, match="generation_log_probs: log-probs must be float16, float32 or float64"):
+        entry.to_json()

@@ -36,6 +36,7 @@ def vars_of(choices):
 BROKEN = {
     "padding": "ngtok1:i32:AAA",
     "alphabet": "ngtok1:i32:é===",
+    "whole but for a foreign letter": "ngtok1:i32:AQAA!AAcAAAA=",
     "half a number": "ngtok1:i32:AAAA",
     "log-probs": packed([1.0], "f64"),
     "another kind": "ngtok1:i64:AAAAAAAAAAA=",

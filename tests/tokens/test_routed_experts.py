@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts
+from tokenrecords.tokens.routed_experts import decode_routed_experts, encode_routed_experts, shape_of_routes
 
 ROUTES = np.arange(12, dtype=np.int16).reshape(3, 2, 2)
 ENCODINGS = ("lists", "nrlre1", "npy", "int32", "object")
@@ -70,6 +70,35 @@ def test_rows_from_a_start_on():
     assert np.array_equal(decode_routed_experts(value, tokens=5), ROUTES)
     with pytest.raises(ValueError, match="3 rows after a start of 2, but 3 tokens"):
         decode_routed_experts(value, tokens=3)
+
+
+def test_an_object_may_begin_neither_before_nor_behind_the_start_of_the_caller():
+    value = {**encode_routed_experts(ROUTES, "object"), "start": 5}
+    for start in (4, 6):
+        with pytest.raises(ValueError, match=rf"^start is {start}: the routed_experts object says 5$"):
+            decode_routed_experts(value, tokens=8, start=start)
+
+
+def test_the_shape_that_routes_say_themselves():
+    for encoding in ("lists", "nrlre1", "npy", "object"):
+        assert shape_of_routes(encode_routed_experts(ROUTES, encoding)) == (3, 2, 2)
+    assert shape_of_routes({**encode_routed_experts(ROUTES, "object"), "start": 4}) == (7, 2, 2)
+    assert shape_of_routes(encode_routed_experts(ROUTES, "int32")) is None
+    for size in (2, 6, 7):
+        with pytest.raises(ValueError, match=f"^routed_experts holds {size} bytes: whole int32 numbers are needed$"):
+            shape_of_routes(b64(bytes(size)))
+
+
+def test_empty_rows_count():
+    assert decode_routed_experts([[], []], tokens=2).shape == (2, 0, 0)
+    with pytest.raises(ValueError, match="routed_experts has 2 rows, but 3 tokens"):
+        decode_routed_experts([[], []], tokens=3)
+
+
+def test_bytes_behind_a_npy_file_are_a_fault():
+    file = base64.b64decode(encode_routed_experts(ROUTES, "npy"))
+    with pytest.raises(ValueError, match=r"no readable .npy file: 25 bytes for int16 of shape \(3, 2, 2\)$"):
+        decode_routed_experts(b64(file + b"\0"), tokens=3)
 
 
 def test_rows_from_a_start_that_the_caller_knows():
