@@ -77,3 +77,13 @@ def test_a_finding_has_its_severity_and_its_place(code: str, severity: str, colo
     finding = Finding(code, "why", rollout_id="r", model_call_id="c", position=7, path="x.jsonl", line=3)
     assert finding_row(finding) == ["r", "c", (severity, colour), code, "x.jsonl:3", "why"]
     assert finding_row(Finding(code, "why")) == ["", "", (severity, colour), code, "", "why"]
+
+
+def test_a_column_is_as_wide_as_what_is_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([Column("a"), Column("b")], [["\x1b", "x"], ["y", "x"]])
+    assert capsys.readouterr().out.splitlines() == ["a     b", r"\x1b  x", "y     x"]
+
+
+def test_a_parent_is_named_before_a_reason() -> None:
+    entry = call("b", [1, 2], [3], "a", parent_resolution_reason="why")
+    assert call_row(entry)[4] == ("resolved a", "green")

@@ -76,3 +76,29 @@ def test_what_became_of_the_terminal_call_has_its_colour() -> None:
     for terminal, style in (("a", "bold green"), ("gone", "red")):
         title = rollout_tree([call("a", [1], [2])], terminal_call_id=terminal).label
         assert title.spans[-1].style == style  # type: ignore[union-attr]
+
+
+def lines_of(entries: list[TokenEntry], **options: Any) -> list[str]:
+    out = console.Console(width=200, color_system="standard", force_terminal=True)
+    with out.capture() as captured:
+        out.print(rollout_tree(entries, **options))
+    return captured.get().splitlines()
+
+
+def test_numbers_end_in_one_column() -> None:
+    out = console.Console(width=200, color_system=None)
+    with out.capture() as captured:
+        out.print(rollout_tree([call("a", [1], list(range(12))), call("b", [1, *range(12)], [5], "a")]))
+    first, second = captured.get().splitlines()[1:]
+    for noun in ("prompt", "new", "generated"):
+        assert first.index(f" {noun}") == second.index(f" {noun}")
+
+
+def test_a_kept_retry_is_not_red() -> None:
+    entries = [call("a", [1], [2]), call("again", [1], [3]), call("other", [1, 3], [4], "again")]
+    kept, quarantined = (
+        next(line for line in lines_of(entries, terminal_call_id="other") if what in line)
+        for what in ("retry, kept", "retry, quarantined")
+    )
+    assert "\x1b[31m" in quarantined
+    assert "\x1b[31m" not in kept

@@ -185,3 +185,15 @@ def test_a_time_for_a_whole_call(tmp_path: Path) -> None:
             assert made.lines(".intents")[1][1] == "no engine answered: no answer in time"
 
     asyncio.run(body())
+
+
+def test_the_engine_of_the_session_that_came_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.engines._STICKY", 2)
+    pool = Pool(["a", "b"])
+    held = [pool.choose(session) for session in ("s", "t", "u")]
+    for each in held:
+        each.open += 1
+    held[0].open += 5
+    assert pool.choose("u") is held[2]
+    assert pool.choose("t") is held[1]
+    assert pool.choose("s") is not held[0]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support.gateways import ASK, CHAT, Answer, Rig, chat, chunks, rig, says, sse, streams
+from tokenrecords.gateway.headers import end_to_end, to_engine
 from yarl import URL
 
 PROMPT, GENERATION = [1, 2, 3], [41, 2]
@@ -267,3 +268,14 @@ def test_headers_of_one_connection_go_no_further(tmp_path: Path, path: str) -> N
         assert (b"x-hop" in said, b"keep-alive" in said, b"x-end: 2" in said) == (False, False, True)
 
     run(tmp_path, answer, test)
+
+
+def test_each_header_that_the_connection_names_goes_no_further() -> None:
+    headers = {"Connection": "X-One, x-two", "x-one": "1", "x-two": "2", "x-three": "3"}
+    assert dict(end_to_end(headers)) == {"x-three": "3"}
+
+
+def test_the_name_of_a_compression_has_no_case() -> None:
+    """The body was unpacked when it was read, so the header must go."""
+    sent = to_engine({"content-encoding": "GZip"}, engine_key=None, keep_key=True, is_read=False)
+    assert "content-encoding" not in sent

@@ -96,3 +96,7 @@ def test_a_session_names_its_files() -> None:
     for bad in ("", "a" * 1025):
         with pytest.raises(ValueError, match="characters: 1 to 1,024 are needed"):
             file_name(bad, hashed=True)
+
+
+def test_sessions_of_halves_of_characters_have_files_of_their_own() -> None:
+    assert len({file_name(each, hashed=True) for each in ("\ud800", "\ud801", "?")}) == 3

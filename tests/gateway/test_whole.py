@@ -506,3 +506,12 @@ def test_a_session_goes_on_where_another_process_left_it(tmp_path: Path) -> None
     with (tmp_path / "s.tokens.jsonl").open("ab") as records:
         records.write(b'{"rollout_id": "s", "torn')
     run(tmp_path, answer, two)
+
+
+def test_a_directory_of_records_is_its_owners_alone(tmp_path: Path) -> None:
+    made = tmp_path / "records"
+
+    async def test(_: Rig) -> None:
+        assert made.stat().st_mode & 0o777 == 0o700
+
+    run(made, says(chat([1], [2])), test)

@@ -26,3 +26,7 @@ def test_long_text_is_cut_and_says_so() -> None:
 def test_what_is_no_item_is_one_of_nothing() -> None:
     assert text_of(["text", 5, None]) == "[item]\n\n[item]\n\n[item]".replace("[item]", "[item]\ntext", 1)  # type: ignore[list-item]
     assert text_of([]) == ""
+
+
+def test_a_refusal_is_said() -> None:
+    assert text_of([{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]) == "[message]\nno"

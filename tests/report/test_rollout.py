@@ -250,3 +250,9 @@ def test_a_rollout_of_nothing_readable_is_there(page_of: Any) -> None:
     assert page.details()["calls"] == []
     assert page.details()["left_out"] == [["a", "record_unreadable"]]
     assert page.rows[0]["reasons"] == ["unresolved_parents", "nothing_to_train"]
+
+
+def test_weights_of_version_0_are_named(page_of: Any) -> None:
+    page = page_of([call("a", [1], [2], weight_version=0)])
+    assert page.details()["calls"][0]["version"] == "0"
+    assert page.rows[0]["versions"] == ["0"]
