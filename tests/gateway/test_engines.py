@@ -3,12 +3,16 @@
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from support.gateways import Rig, chat, engine, rig, says
+from tokenrecords.gateway.answers import DroppedError
 from tokenrecords.gateway.engines import Pool
+from tokenrecords.gateway.routes import route_of
+from tokenrecords.gateway.sending import send
 
 OK = says(chat([1], [2]))
 
@@ -197,3 +201,20 @@ def test_the_engine_of_the_session_that_came_first_is_forgotten_first(monkeypatc
     assert pool.choose("u") is held[2]
     assert pool.choose("t") is held[1]
     assert pool.choose("s") is not held[0]
+
+
+def test_an_engine_that_drops_a_connection_is_up_and_has_no_call_more() -> None:
+    """It was reached, so another call may go there."""
+    pool = Pool(["http://e"])
+
+    class Dropping:
+        async def request(self, *_: Any, **__: Any) -> Any:
+            raise DroppedError("the connection was closed")
+
+    route = route_of("/sessions/s/v1/completions", {})
+    settings = SimpleNamespace(key=None, engine_key=None, retries=1)
+    state: Any = SimpleNamespace(settings=settings, pool=pool, upstream=Dropping())
+    request: Any = SimpleNamespace(headers={}, method="POST")
+    with pytest.raises(DroppedError):
+        asyncio.run(send(state, request, route, b"", is_read=True))
+    assert (pool.engines[0].is_up, pool.engines[0].open) == (True, 0)
