@@ -13,6 +13,7 @@ from tokenrecords.gateway.answers import DroppedError
 from tokenrecords.gateway.engines import Pool
 from tokenrecords.gateway.routes import route_of
 from tokenrecords.gateway.sending import send
+from tokenrecords.gateway.upstream import Upstream
 
 OK = says(chat([1], [2]))
 
@@ -218,3 +219,20 @@ def test_an_engine_that_drops_a_connection_is_up_and_has_no_call_more() -> None:
     with pytest.raises(DroppedError):
         asyncio.run(send(state, request, route, b"", is_read=True))
     assert (pool.engines[0].is_up, pool.engines[0].open) == (True, 0)
+
+
+@pytest.mark.parametrize(("status", "is_up"), [(200, True), (404, True), (499, True), (500, False), (503, False)])
+def test_an_engine_that_knows_no_health_is_there_all_the_same(status: int, is_up: bool) -> None:
+    async def body() -> None:
+        async with engine(says({}, status)) as (url, seen):
+            pool = Pool([url])
+            pool.engines[0].is_up = False
+            upstream = Upstream()
+            watch = asyncio.ensure_future(pool.watch(upstream, 0.01))
+            while len(seen) < 2 and not pool.engines[0].is_up:
+                await asyncio.sleep(0.01)
+            watch.cancel()
+            upstream.close()
+            assert pool.engines[0].is_up is is_up
+
+    asyncio.run(body())
