@@ -265,3 +265,13 @@ def test_a_module_that_is_missing_for_another_reason_is_not_hidden() -> None:
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr
     assert "pip install" not in done.stderr
+
+
+def test_show_takes_the_id_of_the_last_response(tmp_path: Path) -> None:
+    path = tmp_path / "r.tokens.jsonl"
+    entries = calls()
+    entries[1].response_id = "last"
+    write_jsonl(path, entries)
+    tree = run("show", path, "--terminal-response", "last").stdout
+    assert "terminal delivered" in tree
+    assert "○  c" in tree or "✗  c" in tree

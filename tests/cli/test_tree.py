@@ -95,10 +95,9 @@ def test_numbers_end_in_one_column() -> None:
 
 
 def test_a_kept_retry_is_not_red() -> None:
-    entries = [call("a", [1], [2]), call("again", [1], [3]), call("other", [1, 3], [4], "again")]
-    kept, quarantined = (
-        next(line for line in lines_of(entries, terminal_call_id="other") if what in line)
-        for what in ("retry, kept", "retry, quarantined")
-    )
+    retries = [call("p", [7], [8]), call("q", [7], [9]), call("x", [7, 9], [1], "q")]
+    shown = lines_of([call("a", [1], [2]), *retries], terminal_call_id="a")
+    kept, quarantined = (next(line for line in shown if what in line) for what in ("retry, kept", "retry, quarantined"))
+    assert "main" not in kept
     assert "\x1b[31m" in quarantined
     assert "\x1b[31m" not in kept

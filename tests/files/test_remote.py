@@ -25,7 +25,7 @@ from tokenrecords import (
 from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
 from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
-from tokenrecords.files.remote import RemotePath
+from tokenrecords.files.remote import RemotePath, as_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -354,3 +354,10 @@ read_jsonl({str(tmp_path)!r}), verify({str(tmp_path)!r}), list(build_rollouts({s
 sys.exit("fsspec" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_slash_at_the_end_is_no_part_of_a_name() -> None:
+    path = as_path("memory://folder/")
+    assert (str(path), path.name, str(path / "a")) == ("memory://folder", "folder", "memory://folder/a")
+    root = as_path("memory://")
+    assert (str(root), str(root / "a")) == ("memory://", "memory://a")

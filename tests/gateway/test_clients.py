@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, OpenAI
-from support.gateways import ASK, Answer, Rig, chat, chunks, rig, says, sse, streams
+from support.gateways import ASK, Answer, Rig, chat, chunks, engine, rig, says, sse, streams
+from tokenrecords.gateway import Client
+from tokenrecords.gateway.client import GatewayError
 
 PROMPT, GENERATION = [1, 2, 3], [41, 2]
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
@@ -177,3 +179,13 @@ def test_a_loss_is_an_error(tmp_path: Path, streamed: bool) -> None:
     bare: Any = [{**each, "prompt_token_ids": None} for each in chunks(PROMPT, [])]
     bare[0]["choices"][0]["finish_reason"] = "stop"
     run(tmp_path, streams(sse(bare)) if streamed else says({"choices": []}), test)
+
+
+def test_an_error_that_is_no_json_is_said_as_far_as_it_helps() -> None:
+    async def body() -> None:
+        async with engine(says(b"bad " * 500, 502)) as (url, _):
+            with pytest.raises(GatewayError) as refused:
+                await asyncio.to_thread(Client(url).sessions)
+            assert (refused.value.status, str(refused.value)) == (502, "bad " * 125)
+
+    asyncio.run(body())

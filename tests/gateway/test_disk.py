@@ -181,3 +181,17 @@ def test_an_error_beside_choices_without_ids_is_a_loss(tmp_path: Path) -> None:
     body = {**chat(PROMPT, GENERATION), "error": {"message": "planted"}}
     body["choices"][0]["token_ids"] = None
     run(tmp_path, says(body), test)
+
+
+def test_who_left_keeps_nobody_from_hearing_of_the_disk(tmp_path: Path) -> None:
+    async def both() -> None:
+        commits = Commits()
+        path = tmp_path / "s"
+        path.touch()
+        waiting = [asyncio.ensure_future(commits.durable(path, is_new=False)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.wait_for(waiting[1], 20)
+        commits.close()
+
+    asyncio.run(both())

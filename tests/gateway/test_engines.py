@@ -3,12 +3,17 @@
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from support.gateways import Rig, chat, engine, rig, says
+from tokenrecords.gateway.answers import DroppedError
 from tokenrecords.gateway.engines import Pool
+from tokenrecords.gateway.routes import route_of
+from tokenrecords.gateway.sending import send
+from tokenrecords.gateway.upstream import Upstream
 
 OK = says(chat([1], [2]))
 
@@ -197,3 +202,37 @@ def test_the_engine_of_the_session_that_came_first_is_forgotten_first(monkeypatc
     assert pool.choose("u") is held[2]
     assert pool.choose("t") is held[1]
     assert pool.choose("s") is not held[0]
+
+
+def test_an_engine_that_drops_a_connection_is_up_and_has_no_call_more() -> None:
+    """It was reached, so another call may go there."""
+    pool = Pool(["http://e"])
+
+    class Dropping:
+        async def request(self, *_: Any, **__: Any) -> Any:
+            raise DroppedError("the connection was closed")
+
+    route = route_of("/sessions/s/v1/completions", {})
+    settings = SimpleNamespace(key=None, engine_key=None, retries=1)
+    state: Any = SimpleNamespace(settings=settings, pool=pool, upstream=Dropping())
+    request: Any = SimpleNamespace(headers={}, method="POST")
+    with pytest.raises(DroppedError):
+        asyncio.run(send(state, request, route, b"", is_read=True))
+    assert (pool.engines[0].is_up, pool.engines[0].open) == (True, 0)
+
+
+@pytest.mark.parametrize(("status", "is_up"), [(200, True), (404, True), (499, True), (500, False), (503, False)])
+def test_an_engine_that_knows_no_health_is_there_all_the_same(status: int, is_up: bool) -> None:
+    async def body() -> None:
+        async with engine(says({}, status)) as (url, seen):
+            pool = Pool([url])
+            pool.engines[0].is_up = False
+            upstream = Upstream()
+            watch = asyncio.ensure_future(pool.watch(upstream, 0.01))
+            while len(seen) < 2 and not pool.engines[0].is_up:
+                await asyncio.sleep(0.01)
+            watch.cancel()
+            upstream.close()
+            assert pool.engines[0].is_up is is_up
+
+    asyncio.run(body())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,42 @@ def test_an_agent_that_leaves_while_the_disk_is_waited_for(tmp_path: Path, monke
         assert 'calls_total{end="recorded"} 1.0' in (await rig.get("/metrics"))[1]
 
     run(tmp_path, engine, test, durable="fsync")
+
+
+def test_the_session_that_was_used_least_lately_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.store._SESSIONS", 2)
+    store = Store(tmp_path)
+    first = store.session("a")
+    store.session("b")
+    assert store.session("a") is first
+    store.session("c")
+    assert store.session("a") is first
+    store.close()
+
+
+def test_a_directory_that_is_taken_leaves_no_file_open(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    before = os.dup(0)
+    os.close(before)
+    with pytest.raises(ValueError, match="is written by another gateway"):
+        Store(tmp_path)
+    after = os.dup(0)
+    os.close(after)
+    assert after == before
+    store.close()
+
+
+def test_a_hashed_session_without_a_readable_id_has_the_name_of_its_files(tmp_path: Path) -> None:
+    for name, line in (("x", "{}"), ("y", "{"), ("z", '{"rollout_id": "é"}')):
+        (tmp_path / f"{name}.intents").touch()
+        (tmp_path / f"{name}.tokens.jsonl").write_text(line + "\n")
+    store = Store(tmp_path, hash_ids=True)
+    assert store.ids() == ["x", "y", "é"]
+    store.close()
+
+
+def test_a_note_of_a_loss_is_one_line_that_ends(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.session("s").lose("c", "a\n\tb " + "x" * 1_000)
+    assert (tmp_path / "s.lost").read_text() == "c\ta b " + "x" * 496 + "\n"
+    store.close()

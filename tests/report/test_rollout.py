@@ -256,3 +256,8 @@ def test_weights_of_version_0_are_named(page_of: Any) -> None:
     page = page_of([call("a", [1], [2], weight_version=0)])
     assert page.details()["calls"][0]["version"] == "0"
     assert page.rows[0]["versions"] == ["0"]
+
+
+def test_one_fork_is_one_step_in(page_of: Any) -> None:
+    page = page_of([call("a", [1], [2]), call("b", [1, 2, 3], [4], "a"), call("c", [1, 2, 5], [6], "a")])
+    assert [each["depth"] for each in page.details()["calls"]] == [0, 1, 1]

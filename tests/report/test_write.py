@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.factories import call, conversation, make_entry
 from support.page import Page
-from tokenrecords import TokenEntry, write_jsonl
+from tokenrecords import TokenEntry, verify, write_jsonl
 from tokenrecords.report import Written, write_report
 
 if TYPE_CHECKING:
@@ -241,3 +241,9 @@ def test_the_terminal_call_decides_what_is_trainable(tmp_path: Path) -> None:
     assert page.rows[0]["trained"] == 1
     write_report(of_rollouts("b"), tmp_path / "p.html", terminal_response_ids={"b": "none"})
     assert Page(tmp_path / "p.html").rows[0]["reasons"] == ["terminal_not_captured"]
+
+
+def test_a_warning_alone_is_a_finding_to_look_at(tmp_path: Path) -> None:
+    entries = [call("a", [1], [])]
+    assert verify(entries).counts == {"empty_generation": 1}
+    assert write_report(entries, tmp_path / "p.html", only="findings") == Written(1, 1)
