@@ -404,3 +404,18 @@ def test_a_connection_that_is_free_again_is_read_from_whoever_is_behind() -> Non
         assert connection.transport.is_paused
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("problem", [None, ConnectionResetError()])
+def test_an_answer_that_its_connection_ends_is_whole_unless_that_breaks(problem: Exception | None) -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(OK + b"\r\nok")
+        connection.connection_lost(problem)
+        if problem is None:
+            assert await answer.read() == b"ok"
+        else:
+            with pytest.raises(CutOffError):
+                await answer.read()
+
+    asyncio.run(body())
