@@ -262,6 +262,13 @@ def test_a_response_may_be_a_list(capture: Capture) -> None:
     assert [entry.model_call_id for entry in capture.records()] == ["a#0", "a#1"]
 
 
+def test_faults_are_told_in_the_order_of_the_lines(capture: Capture) -> None:
+    assert capture(row("a\ud800", [1], [2]), "{torn", row("c", [1], [2])).exit_code == 1
+    places = [text.removeprefix(str(capture.source)).split(": ")[0] for text in capture.result.stderr.splitlines()]
+    assert places[:2] == [":1", ":2"]
+    assert [entry.model_call_id for entry in capture.records()] == ["c"]
+
+
 def test_the_bytes_of_each_line_are_said() -> None:
     lines = [json.dumps(row("a", [1], [2])).encode() + b"\n", b"\n", b"{bad\n"]
     assert list(rollouts.Capture(lambda _: ()).read(lines, "x")) == [len(line) for line in lines]
