@@ -45,7 +45,7 @@ def test_log_probs_wider_than_any_field_that_were_assigned_are_not_written() -> 
 def test_ids_of_two_dimensions_that_were_assigned_are_not_written() -> None:
     entry = make_entry()
     entry.prompt_token_ids = np.array([[1, 2]], np.int32)
-    with pytest.raises(ValueError, match="prompt_token_ids: .*: one dimension is needed, got 2"):
+    with pytest.raises(ValueError, match=r"prompt_token_ids: .*: one dimension is needed, got 2"):
         entry.to_json()
 
 
