@@ -116,7 +116,7 @@ def test_arguments_of_entries_from_response():
         entries(vllm_chat(), delta=True)
     with pytest.raises(TypeError, match="digest is read"):
         entries(vllm_chat(), digest="x")
-    with pytest.raises(TypeError, match="^cum_len is read"):
+    with pytest.raises(TypeError, match=r"^cum_len is read"):
         entries(vllm_chat(), digest="x", cum_len=1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from support.command import Capture, row, run
 from tokenrecords import build_chains, entries_from_rollout, link_entries, read_jsonl
 from tokenrecords.capture.rollouts import is_capture_file
-from tokenrecords.capture.served import CallReader
+from tokenrecords.capture.served import CallReader, read_calls
 from tokenrecords.entry.model import origin
 
 if TYPE_CHECKING:
@@ -225,3 +226,16 @@ def test_other_files_are_read_as_records(tmp_path: Path) -> None:
         reader = CallReader([path])
         assert list(reader) == []
         assert len(reader.errors) == bool(text.strip())
+
+
+def test_a_mark_or_an_empty_line_before_the_first_call_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    for before in ("\ufeff", "\n", " \n\n"):
+        path.write_text(before + json.dumps(row("a", [1], [2])) + "\n", encoding="utf-8")
+        assert [entry.model_call_id for entry in CallReader([path])] == ["a"]
+
+
+def test_the_error_of_a_call_has_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", row("a", [1], [2]), {})
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))}:2: response is missing$"):
+        list(read_calls([path]))

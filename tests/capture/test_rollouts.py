@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.command import Capture, row
-from support.factories import IDS
+from support.factories import IDS, bare
 from support.payloads import native_item, sglang_sample, token_fields, vllm_chat, vllm_choice
 from tokenrecords import ParentResolutionStatus, TokenEntry, compute_digest, read_jsonl
 from tokenrecords.capture import rollouts
@@ -260,6 +260,25 @@ def test_a_response_may_be_a_list(capture: Capture) -> None:
     batch = [sglang_sample(), sglang_sample()]
     assert capture({"rollout_id": "r", "model_call_id": "a", "response": batch}).exit_code == 0
     assert [entry.model_call_id for entry in capture.records()] == ["a#0", "a#1"]
+
+
+def test_faults_are_told_in_the_order_of_the_lines(capture: Capture) -> None:
+    assert capture(row("a\ud800", [1], [2]), "{torn", row("c", [1], [2])).exit_code == 1
+    places = [text.removeprefix(str(capture.source)).split(": ")[0] for text in capture.result.stderr.splitlines()]
+    assert places[:2] == [":1", ":2"]
+    assert [entry.model_call_id for entry in capture.records()] == ["c"]
+
+
+def test_calls_that_are_known_are_counted_and_the_earlier_ones_left_as_they_are() -> None:
+    earlier = bare("a", [1], [2])
+    captured = rollouts.Capture(lambda _: [earlier])
+    lines = [json.dumps(row(call, prompt, [4])).encode() for call, prompt in [("b", [1, 2, 3])] * 3]
+    for _ in captured.read(lines, "x"):
+        pass
+    assert captured.known == 2
+    [(_, [entry], _)] = captured.linked()
+    assert (entry.parent_call_id, entry.parent_resolution) == ("a", RESOLVED)
+    assert earlier == bare("a", [1], [2])
 
 
 def test_the_bytes_of_each_line_are_said() -> None:

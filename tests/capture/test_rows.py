@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 from support.command import Capture, row
 from support.payloads import chunk, native_item, piece, sglang_sample, tgi, vllm_chat, vllm_choice
 from tokenrecords import ParentResolutionStatus
+from tokenrecords.capture.rows import Reading
 
 ROOT, RESOLVED, UNRESOLVED = ParentResolutionStatus
 BARE = {**vllm_chat(), "prompt_token_ids": None}
@@ -82,6 +84,7 @@ def event(kind: str, **fields: Any) -> dict[str, Any]:
 STREAMS: dict[str, Any] = {
     "text": sse(STREAM),
     "one line of text": json.dumps(vllm_chat()),
+    "a chunk alone": json.dumps(chunk(piece("ok", [41, 2]), prompt_token_ids=[1, 7])),
     "a list": STREAM,
     "a list of lines": [f"data: {json.dumps(part)}" for part in STREAM],
     "sglang": [sample([41], None), sample([41, 2], {"type": "stop"})],
@@ -185,3 +188,18 @@ def test_a_prompt_in_a_list_or_an_envelope(capture: Capture, fields: Any) -> Non
     bare = {**vllm_chat(), "prompt_token_ids": None}
     assert capture(line(bare, **fields)).exit_code == 0, capture.result.stderr
     assert [entry.prompt_token_ids for entry in capture.records()] == [[1, 7]]
+
+
+def test_an_empty_prompt_says_no_ids(capture: Capture) -> None:
+    assert capture(line(vllm_chat(), request={"prompt": []})).exit_code == 0
+    assert [entry.prompt_token_ids for entry in capture.records()] == [[1, 7]]
+
+
+def test_a_beginning_that_is_no_time_is_none(capture: Capture) -> None:
+    assert capture(line(vllm_chat(created=None), started_at=float("nan"))).exit_code == 0
+    assert capture.records()[0].created_at > 1.7e9
+
+
+def test_the_time_of_capture_is_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 7.12345)
+    assert Reading().now == 7.123

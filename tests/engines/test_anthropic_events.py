@@ -106,6 +106,9 @@ def test_a_count_that_is_null_leaves_the_one_before():
 def test_arguments_that_were_cut_off():
     merged = merge_stream([*STREAM[:1], STREAM[9], STREAM[10]])
     assert merged["content"][0]["input"] == '{"a":'
+    deep = "[" * 100_000
+    merged = merge_stream([STREAM[0], STREAM[9], delta(2, {"type": "input_json_delta", "partial_json": deep})])
+    assert merged["content"][0]["input"] == deep
 
 
 def test_a_block_goes_on_from_what_it_begins_with():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.factories import make_entry
 from tokenrecords import cumulative_tokens
+from tokenrecords.entry.assigned import wrong_types
 
 
 @pytest.mark.parametrize("prompt", [[1, 2], np.array([1, 2])])
@@ -39,3 +40,18 @@ def test_log_probs_wider_than_any_field_that_were_assigned_are_not_written() -> 
     entry.generation_log_probs = np.array([-0.5], np.longdouble)
     with pytest.raises(ValueError, match="generation_log_probs: log-probs must be float16, float32 or float64"):
         entry.to_json()
+
+
+def test_ids_of_two_dimensions_that_were_assigned_are_not_written() -> None:
+    entry = make_entry()
+    entry.prompt_token_ids = np.array([[1, 2]], np.int32)
+    with pytest.raises(ValueError, match=r"prompt_token_ids: .*: one dimension is needed, got 2"):
+        entry.to_json()
+
+
+def test_a_flag_is_no_number_but_a_time_may_be_whole() -> None:
+    entry = make_entry()
+    entry.created_at = 5
+    assert wrong_types(entry) == {}
+    entry.prompt_is_delta = 1
+    assert wrong_types(entry) == {"prompt_is_delta": 1}

@@ -307,3 +307,33 @@ def test_a_subclass_may_write_its_lists_in_its_own_way():
 
     entry = Counted(**make_entry(prompt_token_ids=[5, 6]).model_dump())
     assert entry.model_dump(mode="json")["prompt_token_ids"] == 2
+
+
+@pytest.mark.parametrize("name", ["rollout_id", "model_call_id", "parent_call_id", "response_id", "digest"])
+def test_half_a_character_in_a_name_is_an_error(name):
+    with pytest.raises(ValueError, match=r"^model call .* of rollout .* can't be written: "):
+        make_entry(**{name: "a\ud800"}).to_json()
+
+
+def test_half_characters_are_warned_of_where_the_record_is_written():
+    entry = make_entry(zeal="\ud800", model="\ud800", a="\ud800")
+    with pytest.warns(UserWarning, match=r": lone surrogates in a, model, zeal were written as U\+FFFD$") as caught:
+        entry.to_json()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_mask_of_bools_is_written_as_bools():
+    for mask in ([True], np.array([True]), (True,)):
+        line = json.loads(make_entry(generation_loss_mask=mask).to_json())
+        assert line["generation_loss_mask"] == [True]
+        assert type(line["generation_loss_mask"][0]) is bool
+
+
+def test_a_number_beyond_float32_is_infinite_there_without_a_warning():
+    class Entry(TokenEntry):
+        """Read by pydantic alone."""
+
+    text = make_entry(generation_log_probs=[-1e300]).to_json()
+    for model in (TokenEntry, Entry):
+        log_probs = model.from_json(text, log_prob_dtype="float32").generation_log_probs
+        assert (log_probs.dtype, log_probs.tolist()) == (np.float32, [-INF])

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from support.factories import DELTA, make_entry
 from support.twin import Plain
 from tokenrecords import ParentResolutionStatus, TokenEntry, stamp_lineage
+from tokenrecords.entry.model import set_origin
 
 ARRAY_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 REQUIRED = {"rollout_id": "r", "model_call_id": "c"} | {name: [] for name in ARRAY_FIELDS}
@@ -346,3 +347,9 @@ def test_pickles_of_the_earlier_layout_load():
     entry = pickle.loads(zlib.decompress(base64.b85decode(_EARLIER_PICKLE)))
     assert entry == stamp_lineage(make_entry(note="kept"), None, "root")
     assert type(entry.parent_resolution) is ParentResolutionStatus
+
+
+def test_where_an_entry_was_read_does_not_count():
+    entry = make_entry()
+    set_origin(entry, "a.jsonl", 3)
+    assert entry == make_entry()

@@ -269,3 +269,9 @@ def plain(value: Any) -> Any:
 def test_same_is_equality_with_nan_equal_to_itself(a: Any, b: Any) -> None:
     assert same(a, a)
     assert same(a, b) == (plain(a) == plain(b))
+
+
+def test_of_several_wrong_flags_of_an_array_the_first_is_named() -> None:
+    with pytest.raises(Fault) as caught:
+        mask_array(np.array([1, 2, 0, 3]))
+    assert caught.value.of("mask") == "mask[1] is 2: a mask must hold 0 and 1"

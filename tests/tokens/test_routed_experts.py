@@ -85,7 +85,7 @@ def test_the_shape_that_routes_say_themselves():
     assert shape_of_routes({**encode_routed_experts(ROUTES, "object"), "start": 4}) == (7, 2, 2)
     assert shape_of_routes(encode_routed_experts(ROUTES, "int32")) is None
     for size in (2, 6, 7):
-        with pytest.raises(ValueError, match=f"^routed_experts holds {size} bytes: whole int32 numbers are needed$"):
+        with pytest.raises(ValueError, match=rf"^routed_experts holds {size} bytes: whole int32 numbers are needed$"):
             shape_of_routes(b64(bytes(size)))
 
 
@@ -97,7 +97,7 @@ def test_empty_rows_count():
 
 def test_bytes_behind_a_npy_file_are_a_fault():
     file = base64.b64decode(encode_routed_experts(ROUTES, "npy"))
-    with pytest.raises(ValueError, match=r"no readable .npy file: 25 bytes for int16 of shape \(3, 2, 2\)$"):
+    with pytest.raises(ValueError, match=r"no readable \.npy file: 25 bytes for int16 of shape \(3, 2, 2\)$"):
         decode_routed_experts(b64(file + b"\0"), tokens=3)
 
 
