@@ -349,6 +349,8 @@ class Transport(asyncio.Transport):
     def resume_reading(self) -> None:
         self.is_paused = False
 
+    def abort(self) -> None: ...
+
 
 def asked() -> tuple[Connection, Answer, list[Connection]]:
     """A connection on which an answer is waited for, and where it goes when it is free."""
