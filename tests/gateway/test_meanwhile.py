@@ -64,7 +64,7 @@ class Upload:
 
 
 def test_sessions_that_live_on_are_let_go_when_they_hold_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokenrecords.gateway.store._HELD", 5_000)  # ids; a call counts as 1,024 and its own
+    monkeypatch.setattr("tokenrecords.gateway.store._HELD", 700)  # ids; a call counts as 128 and its own
     store = Store(tmp_path)
 
     def call(session: str, number: int) -> TokenEntry:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tokenrecords.engines.payload import Body
+    from tokenrecords.lineage.parents import Earlier
 
 _CHOICE_FIELDS: Final = (*TOKEN_FIELDS, "output_items", "token_item_index", "finish_reason")
 CHOICES: Final = ("calls", "rollouts")
@@ -34,7 +35,7 @@ def entries_from_response(
     model_call_id: str,
     dialect: str | None = None,
     parent: TokenEntry | EllipsisType | None = ...,
-    earlier: Iterable[TokenEntry] | None = None,
+    earlier: Iterable[Earlier] | None = None,
     delta: bool = False,
     check_counts: bool = True,
     prompt_token_ids: Any = None,
@@ -159,7 +160,7 @@ def _linked(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, delt
     return _resolved(entry, parent, delta=delta)
 
 
-def _found(entry: TokenEntry, earlier: list[TokenEntry], *, delta: bool) -> TokenEntry:
+def _found(entry: TokenEntry, earlier: list[Earlier], *, delta: bool) -> TokenEntry:
     """The record, stamped with the parent that is among the earlier calls."""
     parent, status, reason = find_parent(entry, earlier)
     if parent is None:
@@ -168,6 +169,6 @@ def _found(entry: TokenEntry, earlier: list[TokenEntry], *, delta: bool) -> Toke
     return _resolved(entry, parent, delta=delta)
 
 
-def _resolved(entry: TokenEntry, parent: TokenEntry, *, delta: bool) -> TokenEntry:
+def _resolved(entry: TokenEntry, parent: Earlier, *, delta: bool) -> TokenEntry:
     stamp_lineage(entry, parent.model_call_id, ParentResolutionStatus.RESOLVED)
     return as_delta(entry, parent) if delta else entry

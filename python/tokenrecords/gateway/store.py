@@ -12,7 +12,7 @@ import json
 import os
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,25 +24,63 @@ from tokenrecords.files.names import SUFFIX
 from tokenrecords.files.side_files import GATEWAY, read_side_files
 from tokenrecords.gateway.routes import file_name
 from tokenrecords.lineage.parents import as_delta
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from tokenrecords.entry.model import TokenEntry
+    from tokenrecords.tokens.arrays import TokenIds
 
 INTENTS, LOST = GATEWAY.begun, GATEWAY.lost
 MESSAGES: Final = ".messages.jsonl"
 CLOSED: Final = ".closed.json"
 _LOCK: Final = ".gateway.lock"
 _NO_IDS: Final = np.empty(0, np.int32)
-_NO_LOG_PROBS: Final = np.empty(0)
 # Ids that are held; sessions without an open call are let go, and read again.
 _HELD: Final = 1 << 25
-_CALL: Final = 1 << 10  # ids that take as much memory as what else is held of a call
+_CALL: Final = 1 << 7  # ids that take as much memory as what else is held of a call
 _SESSIONS: Final = 1_024
 _MODE: Final = 0o600
+
+
+@dataclass(slots=True, frozen=True)
+class Held:
+    """A recorded call, as far as the parent of a further one is found by it: a tenth of the memory of its record."""
+
+    rollout_id: str
+    model_call_id: str
+    cum_len: int | None
+    digest: str | None
+    parent_resolution: ParentResolutionStatus | None
+    prompt_token_ids: TokenIds
+    generation_token_ids: TokenIds
+    prompt_is_delta: bool
+
+    @classmethod
+    def of(cls, entry: TokenEntry, session_id: str) -> Held:
+        """What is held of a record of a session, whose id is not held once more."""
+        return cls(
+            session_id if entry.rollout_id == session_id else entry.rollout_id,
+            entry.model_call_id,
+            entry.cum_len,
+            entry.digest,
+            entry.parent_resolution,
+            entry.prompt_token_ids,
+            entry.generation_token_ids,
+            entry.prompt_is_delta,
+        )
+
+    def as_digest(self) -> Held:
+        """The digest in place of the ids; a root keeps its prompt, which tells a further root."""
+        if self.parent_resolution == ParentResolutionStatus.ROOT:
+            return self
+        return replace(self, prompt_token_ids=_NO_IDS, generation_token_ids=_NO_IDS, prompt_is_delta=True)
+
+    @property
+    def size(self) -> int:
+        """How many ids it holds, or what takes as much memory."""
+        return _CALL + len(self.prompt_token_ids) + len(self.generation_token_ids)
 
 
 @dataclass
@@ -62,7 +100,7 @@ class Session:
 
     id: str
     base: Path
-    calls: list[TokenEntry] = field(default_factory=list)
+    calls: list[Held] = field(default_factory=list)
     recorded: int = 0
     lost: int = 0
     open: set[str] = field(default_factory=set)
@@ -120,11 +158,11 @@ class Session:
         """Keep of further calls what a parent is found by: of the last one its ids, of the others the digest."""
         for entry in entries:
             if self.calls:
-                self.held -= _size(self.calls[-1])
-                self.calls[-1] = _as_digest(self.calls[-1])
-                self.held += _size(self.calls[-1])
-            self.calls.append(_as_ids(entry))
-            self.held += _size(entry)
+                self.held -= self.calls[-1].size
+                self.calls[-1] = self.calls[-1].as_digest()
+                self.held += self.calls[-1].size
+            self.calls.append(Held.of(entry, self.id))
+            self.held += self.calls[-1].size
 
 
 class Store:
@@ -202,23 +240,6 @@ def _restore(session: Session) -> None:
         for call in side.lost(recorded):
             if call not in side.marks:
                 session.lose(call, "the gateway ended before it was recorded")
-
-
-def _size(call: TokenEntry) -> int:
-    return _CALL + len(call.prompt_token_ids) + len(call.generation_token_ids)
-
-
-def _as_digest(call: TokenEntry) -> TokenEntry:
-    """A call by the digest of its ids; a root keeps its prompt, which tells a further root."""
-    if call.parent_resolution == ParentResolutionStatus.ROOT:
-        return call
-    update = {PROMPT: _NO_IDS, GENERATION: _NO_IDS, "prompt_is_delta": True}
-    return call.model_copy(update=update)
-
-
-def _as_ids(entry: TokenEntry) -> TokenEntry:
-    """A record without what no parent is found by."""
-    return entry.model_copy(update={LOG_PROBS: _NO_LOG_PROBS, "output_items": []})
 
 
 def _session_id(records: Path) -> str | None:

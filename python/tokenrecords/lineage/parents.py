@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tokenrecords.entry.model import TokenEntry
+
+
+class Earlier(Protocol):
+    """What a parent is found by; records have it."""
+
+    @property
+    def rollout_id(self) -> str:
+        """The training sample."""
+
+    @property
+    def model_call_id(self) -> str:
+        """The served call."""
+
+    @property
+    def prompt_token_ids(self) -> Any:
+        """The ids of the prompt."""
+
+    @property
+    def generation_token_ids(self) -> Any:
+        """The ids that were generated."""
+
+    @property
+    def prompt_is_delta(self) -> bool:
+        """True where `cum_len` and `digest` stand for the ids."""
+
+    @property
+    def cum_len(self) -> int | None:
+        """The number of ids."""
+
+    @property
+    def digest(self) -> str | None:
+        """Their digest."""
+
+    @property
+    def parent_resolution(self) -> ParentResolutionStatus | None:
+        """What is known of its own parent."""
+
+
+Known = TypeVar("Known", bound=Earlier)
 
 # Reasons that a call is unresolved for.
 PREFIX_MISMATCH = "prefix_mismatch"
@@ -177,9 +216,7 @@ def resolve_parent(entry: TokenEntry, earlier: Iterable[TokenEntry]) -> tuple[st
     return None if parent is None else parent.model_call_id, status, reason
 
 
-def find_parent(
-    entry: TokenEntry, earlier: Iterable[TokenEntry]
-) -> tuple[TokenEntry | None, ParentResolutionStatus, str]:
+def find_parent(entry: TokenEntry, earlier: Iterable[Known]) -> tuple[Known | None, ParentResolutionStatus, str]:
     """What `resolve_parent` gives, and raises, with the parent itself."""
     if entry.prompt_is_delta:
         raise ValueError(
@@ -204,7 +241,7 @@ def find_parent(
     return None, ParentResolutionStatus.UNRESOLVED, NO_PREFIX_PARENT
 
 
-def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
+def starts_prompt(call: Earlier, entry: TokenEntry) -> bool:
     """True if the cumulative sequence of `call` is not empty and starts the prompt of `entry`."""
     length = cumulative_length(call)
     if not 0 < length <= len(entry.prompt_token_ids):
@@ -219,14 +256,14 @@ def starts_prompt(call: TokenEntry, entry: TokenEntry) -> bool:
     )
 
 
-def cumulative_length(call: TokenEntry) -> int:
+def cumulative_length(call: Earlier) -> int:
     """The number of ids in prompt and generation of the full sequence; 0 for a delta entry that does not say it."""
     if call.prompt_is_delta:
         return call.cum_len or 0
     return len(call.prompt_token_ids) + len(call.generation_token_ids)
 
 
-def as_delta(entry: TokenEntry, parent: TokenEntry) -> TokenEntry:
+def as_delta(entry: TokenEntry, parent: Earlier) -> TokenEntry:
     """The entry with what its full prompt adds to the parent that was found for it."""
     added = entry.prompt_token_ids[cumulative_length(parent) :]
     # A copy: a view would keep the whole prompt in memory.
@@ -234,11 +271,11 @@ def as_delta(entry: TokenEntry, parent: TokenEntry) -> TokenEntry:
     return entry.model_copy(update={PROMPT: added, "prompt_is_delta": True})
 
 
-def _is_root(call: TokenEntry) -> bool:
+def _is_root(call: Earlier) -> bool:
     return call.parent_resolution == ParentResolutionStatus.ROOT
 
 
-def _same_prompt(a: TokenEntry, b: TokenEntry) -> bool:
+def _same_prompt(a: Earlier, b: TokenEntry) -> bool:
     return len(a.prompt_token_ids) == len(b.prompt_token_ids) and stands_at(
         0, prompt_token_ids=b.prompt_token_ids, parent_prompt_token_ids=a.prompt_token_ids
     )
