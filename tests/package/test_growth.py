@@ -26,7 +26,30 @@ COMB = "build_chains, comb"
 
 
 def operations(run):
-    """The result, and the number of bytecode instructions that this thread took to it."""
+    """The result, and the number of bytecode instructions that were taken to it."""
+    return counted_by_monitoring(run) if sys.version_info >= (3, 12) else counted_by_trace(run)
+
+
+def counted_by_monitoring(run):
+    count = 0
+
+    def instruction(_code, _offset):
+        nonlocal count
+        count += 1
+
+    monitoring, tool = sys.monitoring, 4
+    monitoring.use_tool_id(tool, "operations")
+    try:
+        monitoring.register_callback(tool, monitoring.events.INSTRUCTION, instruction)
+        monitoring.set_events(tool, monitoring.events.INSTRUCTION)
+        result = run()
+        monitoring.set_events(tool, monitoring.events.NO_EVENTS)
+    finally:
+        monitoring.free_tool_id(tool)
+    return result, count
+
+
+def counted_by_trace(run):
     count = 0
 
     def trace(frame, _event, _argument):

@@ -106,11 +106,13 @@ def gateway(
             timeout=timeout,
             retries=retries,
         )
+        loop = None
         with suppress(ModuleNotFoundError):  # quicker, where it is there
             import uvloop  # noqa: PLC0415
 
-            uvloop.install()
-        asyncio.run(serve(settings, ready=lambda state, port: _started(settings.host, port, state)))
+            loop = uvloop.new_event_loop
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(serve(settings, ready=lambda state, port: _started(settings.host, port, state)))
     except (ValueError, OSError) as problem:
         raise typer.BadParameter(str(problem)) from problem
 
