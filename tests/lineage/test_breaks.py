@@ -91,7 +91,7 @@ def test_the_prompts_of_deltas_are_full_ones() -> None:
 ids = st.lists(st.integers(1, 2), max_size=4)
 
 
-@given(st.lists(st.tuples(ids, ids, st.booleans()), max_size=8), st.randoms(use_true_random=False))
+@given(st.lists(st.tuples(ids, ids, st.booleans()), max_size=8), st.randoms(use_true_random=True))
 def test_any_set_says_what_a_look_at_every_pair_says(given: list[Any], rng: random.Random) -> None:
     make = {True: lost, False: made}
     entries = [make[is_lost](f"c{k}", prompt, list(ids)) for k, (prompt, ids, is_lost) in enumerate(given)]

@@ -202,7 +202,7 @@ calls = st.lists(
 )
 
 
-@given(calls, st.randoms(use_true_random=False))
+@given(calls, st.randoms(use_true_random=True))
 def test_any_set_is_linked_as_the_rule_says_whatever_its_order(given: list[Any], rng: random.Random) -> None:
     entries = []
     for place, (rollout, prompt, generation, time, said_of_parent) in enumerate(given):

@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+with_the_gil = pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to release"
+)
 
 
 def open_files(path: Path) -> list[str]:
     fds = Path("/proc/self/fd")
     return [found for fd in fds.iterdir() if fd.is_symlink() and (found := str(fd.readlink())) == str(path)]
+
+
+def others_run_during(call: Callable[[], object]) -> bool:
+    """True if another thread gets to run while `call` does.
+
+    The interval after which a thread must give the GIL away is so long that only `call` gives it. On a busy machine the
+    other one may come too late to take it, so there are many calls.
+    """
+    go, ran = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (go.wait(), ran.set()))
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e6)
+    try:
+        go.set()
+        assert not ran.is_set()
+        deadline = time.monotonic() + 30
+        while not ran.is_set() and time.monotonic() < deadline:
+            call()
+        return ran.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
 
 
 def threads_are(*, there: bool) -> bool:
