@@ -307,3 +307,11 @@ def test_where_memory_is_short_nothing_is_read_again():
 
     with pytest.raises(MemoryError):
         natively(spliced(BODY), read)
+
+
+@pytest.mark.parametrize("value", [b"4.6116860184e18", b"true", b"[0]"])
+def test_of_two_equal_keys_the_last_one_counts_whatever_it_holds(value):
+    body = BODY.replace(b', "message"', b', "token_ids": ' + value + b', "message"', 1)
+    assert body != BODY
+    assert spliced(body) is None
+    check_equal(body)

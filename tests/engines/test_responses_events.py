@@ -96,3 +96,17 @@ def test_faults():
         event = TEXT[0] if name.startswith("output") else response("completed", output=[])
         refused(CREATED, {**event, "sampled_ids": [41]}, message=rf" {re.escape(name)} is not read")
     assert merge_stream([CREATED, response("completed", id="other")], check_ids=False)["id"] == "other"
+
+
+def test_what_an_item_is_where_no_event_says():
+    merged = merge_stream([CREATED, delta("output_text", "ok", content_index=0)])
+    assert merged["output"] == [
+        {"role": "assistant", "type": "message", "content": [{"type": "output_text", "text": "ok"}]}
+    ]
+    merged = merge_stream([CREATED, delta("custom_tool_call_input", "x"), delta("mcp_call_arguments", "{}", 1)])
+    assert merged["output"] == [{"type": "custom_tool_call", "input": "x"}, {"type": "mcp_call", "arguments": "{}"}]
+
+
+def test_an_item_keeps_what_it_says_of_itself():
+    merged = merge_stream([CREATED, item("added", 0, type="message", role="tool"), *TEXT])
+    assert merged["output"][0]["role"] == "tool"

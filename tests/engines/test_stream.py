@@ -538,3 +538,29 @@ def test_a_byte_order_mark():
 def test_the_kind_of_a_stream_that_names_none():
     parts = [{"choices": [{"index": 0, "text": "x", "delta": {"content": "x"}}]}]
     assert merge_stream(parts)["choices"][0]["message"]["content"] == "x"
+
+
+@pytest.mark.parametrize("kind", ["ping", "keepalive"])
+def test_a_chunk_with_choices_is_no_sign_of_life(kind):
+    merged = merge_stream([FIRST, chunk(piece("o", [41]), type=kind)])
+    assert merged["choices"][0]["token_ids"] == [41]
+
+
+def test_lists_that_are_all_empty_are_joined_to_an_empty_one():
+    merged = merge_stream([FIRST, chunk(piece("", [])), chunk(piece("", []))])
+    assert (merged["choices"][0]["token_ids"], merged["choices"][0]["logprobs"]) == ([], {"content": []})
+    assert tokens_of(read_response(merged)[0]) == ([1, 7], [], [])
+
+
+def test_log_probs_that_are_null_stay_null():
+    part = chunk({**piece("", []), "logprobs": {"content": None}})
+    merged = merge_stream([FIRST, part])
+    assert merged["choices"][0]["logprobs"] == {"content": None}
+    assert tokens_of(read_response(merged)[0]) == ([1, 7], [], [])
+
+
+def test_an_id_that_sorts_before_or_behind_is_another():
+    for one, two in (("a", "b"), ("b", "a")):
+        refused([{**FIRST, "id": one}, chunk(piece("o", [41]), id=two)], f"chunk 1: id '{two}' of another response")
+        heads = [{"choices": [], "request_id": one}, {"choices": [], "request_id": two}]
+        refused(heads, f"chunk 1: request_id '{two}' of another response")
