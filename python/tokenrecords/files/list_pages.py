@@ -248,12 +248,14 @@ def _zeros(data: memoryview, levels: int, most: int) -> Any:
         count = head >> 1
         if head & 1 or level > 1:
             raise ValueError("levels that are no runs of 0 and 1")
+        if count > levels - position:
+            raise ValueError(f"more than {levels:,} levels")
         if not level:
             if count > most - len(zeros):
                 raise ValueError(f"more than {most:,} lists")
             zeros.extend(range(position, position + count))
         position += count
-    if position != levels:
+    if position < levels:
         raise ValueError(f"{position:,} levels, the page says {levels:,}")
     return np.array(zeros, np.int64)
 
