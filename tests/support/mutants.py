@@ -75,7 +75,7 @@ def report(session: Path) -> None:
     print(f"{planted} planted, {len(lived)} lived")  # noqa: T201
 
 
-def test_command(room: str, copy: Path) -> list[str]:
+def command_of(room: str, copy: Path) -> list[str]:
     """The tests of the room, those of a file of it first."""
     folder, _, name = room.partition("/")
     nearest = f"tests/{folder}/test_{name}.py"
@@ -91,7 +91,7 @@ def main(room: str) -> None:
     if not (copy / module).is_dir():
         module = module.with_suffix(".py")
     session = folder / f"{digest(copy / module)}.sqlite"
-    test = test_command(room, copy)
+    test = command_of(room, copy)
     start = time.monotonic()
     run(*test, cwd=copy)
     timeout = 10 + 5 * (time.monotonic() - start)
