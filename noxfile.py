@@ -224,13 +224,15 @@ def mutants(session: nox.Session) -> None:
     `cargo test`. What was found stays in target/mutants, from where another run goes on; what lived is planted again.
     """
     rooms = session.posargs or session.error("a room is needed: nox -s mutants -- lineage")
-    install(session, "test", "cosmic-ray>=8.4")
+    of_rust = [room for room in rooms if room.startswith("rust/")]
+    if of_rust != rooms:
+        install(session, "test", "cosmic-ray>=8.4")
+    if of_rust and not shutil.which("cargo-mutants"):
+        cargo(session, "install", "--quiet", "--locked", "cargo-mutants")
     for room in rooms:
-        if not room.startswith("rust/"):
+        if room not in of_rust:
             session.run("python", "tests/support/mutants.py", room)
             continue
-        if not shutil.which("cargo-mutants"):
-            cargo(session, "install", "--quiet", "--locked", "cargo-mutants")
         output = HERE / "target" / "mutants" / room.replace("/", "-")
         output.mkdir(parents=True, exist_ok=True)
         files = f"{room}/**" if (HERE / room).is_dir() else f"{room}.rs"
