@@ -322,3 +322,9 @@ def test_the_first_chunk_is_glanced_at():
     body = sse(chunk(prompt_token_ids=ids), *(said("content", id_) for id_ in IDS))
     assert from_json(json.dumps(served(body).parsed)) == merge_stream(body)
     assert served(body).payload["prompt_token_ids"].tolist() == ids
+
+
+def test_a_hole_behind_entries_whose_words_are_ids_is_an_error():
+    parts = [chunk({**piece("x", [id_]), "token_ids": None}) for id_ in IDS]
+    body = sse(chunk(prompt_token_ids=[1]), *parts, chunk(piece("x")))
+    assert "choice 0: chunk 41: generation_token_ids is missing" in check_equal(body)

@@ -84,7 +84,9 @@ def test_a_row_group_is_taken_at_a_time(path, monkeypatch):
     write_parquet(path, [bare(str(i), range(10)) for i in range(3)], row_group=10)
     groups = []
     read = pq.ParquetFile.read_row_group
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *args: groups.append(args[1]) or read(*args))
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda *args, **of: groups.append(args[1]) or read(*args, **of)
+    )
     entries = scan_parquet(path)
     assert groups == []
     next(entries)

@@ -7,9 +7,10 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tokenrecords import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,3 +67,22 @@ def threads() -> set[str]:
             if (task / "comm").read_text() == "tokenrecords\n":
                 found.add(task.name)
     return found
+
+
+def threads_asked(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """How many threads each reader and each batch of digests is asked for from now on."""
+    asked: list[int | None] = []
+
+    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*arguments: Any, threads: int | None = None, **options: Any) -> Any:
+            asked.append(threads)
+            return original(*arguments, threads=threads, **options)
+
+        return ask
+
+    for name in ("RecordScanner", "compute_digests"):
+        original = getattr(_core, name)
+        for module in [each for home, each in sys.modules.items() if home.startswith("tokenrecords.")]:
+            if vars(module).get(name) is original and module is not _core:
+                monkeypatch.setattr(module, name, watched(original))
+    return asked
