@@ -136,3 +136,8 @@ def test_ids_beside_entries():
     assert tokens_of(read_response(payload)[0]) == TOKENS
     payload["choices"][0]["logprobs"] = {"content": entries, "tokens": ["token_id:41", "token_id:2"]}
     assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_a_word_of_as_many_digits_as_python_takes_is_a_number():
+    refused(words_of("token_id:" + "1" * 4300, "token_id:2"), "generation_token_ids[0] is 111", "below 2**64")
+    refused(words_of("token_id:" + "1" * 4301, "token_id:2"), "generation_token_ids[0] is null")
