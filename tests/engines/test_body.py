@@ -327,3 +327,11 @@ def test_a_body_with_arrays_is_parsed_only_where_it_is_asked():
     assert body.parsed is body.parsed is CHAT
     assert asked == [1]
     assert Served(None, lambda: CHAT).payload is CHAT
+
+
+@pytest.mark.parametrize("half", [rb"\ud83d", rb"\uD83D", rb"\uDe00"])
+def test_half_a_character_is_no_fault(half):
+    body = BODY.replace(b'"ok"', b'"' + half + b'"', 1)
+    [choice] = read_response(body)
+    assert choice.output_items[0]["content"] == json.loads(b'"' + half + b'"')
+    assert list(choice.generation_token_ids) == IDS

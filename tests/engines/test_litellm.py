@@ -66,3 +66,11 @@ def test_swept_fields_say_more_than_those_of_sglang():
     swept = {"provider_specific_fields": {"x": 1}, "meta_info": {"x": 1}}
     payload = {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "ok"}, **swept}]}
     assert detect_dialect(payload) == "litellm"
+
+
+def test_what_was_swept_off_says_of_the_making():
+    message = {"content": "ok", "provider_specific_fields": {**native(), "weight_version": "5"}}
+    payload = {"choices": [{"index": 0, "message": message, "provider_specific_fields": {"ng_x": 1}}]}
+    assert read_response(payload)[0].extras == {"weight_version": "5", "ng_x": 1}
+    payload["weight_version"] = "6"
+    refused(payload, "provider_specific_fields.weight_version and weight_version disagree")

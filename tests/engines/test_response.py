@@ -314,3 +314,17 @@ def test_what_is_asked_holds_for_bytes_too():
         refused(form, "prompt_token_ids and the caller's prompt_token_ids disagree at position 19", **options)
         refused(form, "dialect is 'x': one of ", dialect="x")
         refused(form, "chat choice 0: 20 generation_token_ids", dialect="chat")
+
+
+def test_the_index_that_is_said_twice_is_named():
+    refused(vllm_chat(*map(vllm_choice, (0, 2, 1, 2))), "vllm-chat choice 2: duplicate choice index 2")
+
+
+def test_a_mask_in_a_second_place_is_judged_too():
+    message = {"content": "x", **native(generation_loss_mask=[1, 0])}
+    for wrong, why in (([1, 2], "generation_loss_mask[1] is 2"), ([1], "2 generation_token_ids and 1 generation_loss")):
+        refused(vllm_chat(vllm_choice(message=message, generation_loss_mask=wrong)), f"chat choice 0: {why}")
+
+
+def test_a_row_says_its_id():
+    assert [choice.response_id for choice in read_response([native(response_id="r"), native()])] == ["r", None]

@@ -292,3 +292,19 @@ def test_an_extension_under_each_name_is_read():
     payload = sglext([[41]])
     payload["sgl_ext"] = {"output_ids": [42]}
     refused(payload, "sglext.output_ids and sgl_ext.output_ids disagree at position 0")
+
+
+@pytest.mark.parametrize("sign", ["meta_info", "sglext", "sgl_ext"])
+def test_an_empty_sign_is_none(sign):
+    choice = {"index": 0, "message": {"content": "x"}}
+    for empty in (None, {}, "x"):
+        assert detect_dialect({"choices": [{**choice, sign: empty}]}) == "chat"
+        assert detect_dialect({"choices": [choice], sign: empty}) == "chat"
+    assert detect_dialect({"choices": [{**choice, sign: {"x": 1}}]}) == "sglang-chat"
+    assert detect_dialect({"choices": [choice], sign: {"x": 1}}) == "sglang-chat"
+
+
+def test_an_empty_prompt_on_a_choice_is_a_sign():
+    choice = {"index": 0, "message": {"content": "x"}, "prompt_token_ids": []}
+    assert detect_dialect({"choices": [choice]}) == "sglang-chat"
+    assert detect_dialect({"choices": [choice], "prompt_token_ids": []}) == "vllm-chat"

@@ -127,3 +127,8 @@ def test_texts_that_nothing_counts():
 def test_a_chunk_of_no_ids_where_nothing_tells():
     chunks = [{"text": "", "output_ids": ids, "meta_info": {}} for ids in ([41], [], [])]
     assert merge_stream(chunks)["output_ids"] == [41]
+
+
+@pytest.mark.parametrize("index", [False, True, "0", 0.5])
+def test_an_index_that_is_no_integer(index):
+    refused(sent([41], "a", 1, index=index), message=f"chunk 0: index must be an integer, got {index!r}")

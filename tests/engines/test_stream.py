@@ -613,3 +613,46 @@ def test_the_prompt_of_a_chats_meta_info_is_not_counted_with_what_is_generated()
     merged = merge_stream([part("o", 41, 1), part("k", 2, 2), part("!", 9, 3)])
     assert [entry[1] for entry in merged["choices"][0]["meta_info"]["input_token_logprobs"]] == [1, 7]
     assert merged["choices"][0]["meta_info"]["completion_tokens"] == 3
+
+
+def test_a_prompt_that_is_null_at_first():
+    parts = [chunk(piece("o", [41]), prompt_token_ids=None), *STREAM[2:]]
+    assert merge_stream([*parts, chunk(prompt_token_ids=[1, 7])])["prompt_token_ids"] == [1, 7]
+    assert merge_stream([*STREAM, chunk(prompt_token_ids=None)])["prompt_token_ids"] == [1, 7]
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "routed_experts"])
+def test_an_empty_value_that_is_said_once_is_one(name):
+    for values in (([], [1]), ([1], [])):
+        parts = [chunk(piece("x", [41]), **{name: value}) for value in values]
+        refused(parts, f"chunk 1: a second {name} disagrees with the first")
+
+
+def test_words_do_not_stand_in_for_ids_that_others_have():
+    bare = {**piece("k", [2]), "token_ids": None}
+    refused([FIRST, chunk(piece("o", [41])), chunk(bare)], "chunk 2: generation_token_ids is missing")
+
+
+def test_ids_of_a_message_in_an_envelope_are_joined():
+    one = {"index": 0, "delta": {"content": "x", "gen_tokens": "ngtok1:i32:KQAAAA=="}}
+    merged = merge_stream([chunk(one), chunk(one)])
+    assert merged["choices"][0]["message"]["gen_tokens"].tolist() == [41, 41]
+
+
+@pytest.mark.parametrize(("ids", "log_probs"), [([41], [-0.5, -1.0]), ([41, 2], [-0.5]), ([], [-0.5]), ([41], [])])
+def test_unequal_numbers_in_either_direction(ids, log_probs):
+    part = {**piece("o", ids), "logprobs": {"content": [{"token": "x", "logprob": value} for value in log_probs]}}
+    words = f"chunk 1: {len(ids)} generation_token_ids and {len(log_probs)} generation_log_probs"
+    refused([FIRST, chunk(part)], words)
+
+
+@pytest.mark.parametrize("name", ["sglext", "sgl_ext"])
+def test_ids_of_an_extension_may_be_said_again(name):
+    extension = chunk({"index": 0, "delta": {}, name: {"output_ids": [41], "routed_experts": "AA"}})
+    merged = merge_stream([extension, extension])
+    assert merged["choices"][0][name] == {"output_ids": [41], "routed_experts": "AA"}
+
+
+def test_an_error_by_its_type_or_object():
+    for error in ({"type": "error", "choices": []}, {"object": "error", "choices": []}):
+        refused([FIRST, error], f"chunk 1: the server sent an error: {error}")

@@ -119,3 +119,15 @@ def test_a_key_that_is_empty_or_no_text():
     refused({"a": {"": [{"x_ids": [41]}]}}, "and a.[0].x_ids is not read")
     assert read_response({**chat(), "x": {7: [1], "y": {8: {"a_ids": []}}}}) == []
     assert read_response({**chat(), 7: {"x_ids": [41]}}) == []
+
+
+def test_of_several_rows_each_must_be_read():
+    payload = vllm_chat(vllm_choice(logprobs=None), copies={"rows_of_ids": [[1, 7], [9]]})
+    refused(payload, "generation_log_probs is missing, and copies.rows_of_ids is not read")
+
+
+def test_depth_is_looked_into():
+    held: Any = {"x_ids": [41]}
+    for _ in range(15):
+        held = {"x": [held]}
+    refused({**chat(), "x": held}, ".x_ids is not read")

@@ -97,3 +97,8 @@ def test_log_probs_of_parsed_outputs():
     assert tokens_of(read_response(body)[0]) == TOKENS
     body["outputs"][0]["logprobs"] = [{"41": {}}, {"2": -0.5}]
     refused(body, "vllm-engine choice 0: generation_log_probs[0] is null")
+
+
+def test_what_objects_hold_beside_their_fields():
+    [choice] = read_response(request(output(routed_experts="AAAB", ng_x=1), weight_version="5"))
+    assert (choice.routed_experts, choice.extras) == ("AAAB", {"ng_x": 1, "weight_version": "5"})
