@@ -132,3 +132,14 @@ def test_a_chunk_of_no_ids_where_nothing_tells():
 @pytest.mark.parametrize("index", [False, True, "0", 0.5])
 def test_an_index_that_is_no_integer(index):
     refused(sent([41], "a", 1, index=index), message=f"chunk 0: index must be an integer, got {index!r}")
+
+
+def test_a_null_leaves_what_was_said():
+    first = sent([41], "a", 1, weight_version="5", index=0, prompt_token_ids=[1], meta={"e2e": 1, "x": None})
+    nulls = {"weight_version": None, "index": None, "prompt_token_ids": None}
+    last = sent([41, 2], "ab", 2, **nulls, meta={"e2e": None, "id": None, "input_token_logprobs": None})
+    last["text"] = None
+    found = merge_stream([first, last])
+    assert (found["weight_version"], found["index"], found["prompt_token_ids"], found["text"]) == ("5", 0, [1], "a")
+    meta = found["meta_info"]
+    assert (meta["e2e"], meta["id"], meta["x"], len(meta["input_token_logprobs"])) == (1, "g", None, 1)
