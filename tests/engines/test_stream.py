@@ -656,3 +656,11 @@ def test_ids_of_an_extension_may_be_said_again(name):
 def test_an_error_by_its_type_or_object():
     for error in ({"type": "error", "choices": []}, {"object": "error", "choices": []}):
         refused([FIRST, error], f"chunk 1: the server sent an error: {error}")
+
+
+@pytest.mark.parametrize("dtypes", [("i8", "f8"), ("f8", "i8"), ("f4", "f8"), ("f8", "f4"), ("f2", "f4"), ("i4", "f4")])
+def test_log_probs_in_arrays_of_several_kinds_keep_their_values(dtypes):
+    values = [-3, -0.5] if dtypes[0][0] == "i" else [-0.5, -3]
+    held = [np.array([value], dtype) for value, dtype in zip(values, dtypes, strict=True)]
+    parts = [chunk({**piece("x", [41]), "logprobs": None, "generation_log_probs": part}) for part in held]
+    assert list(merge_stream([FIRST, *parts])["choices"][0]["generation_log_probs"]) == values
