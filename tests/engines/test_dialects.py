@@ -251,6 +251,8 @@ def test_usage_is_compared_where_it_counts_one_call_alone(dialect):
     payload = [{**part, **usage} for part in payload] if isinstance(payload, list) else {**payload, **usage}
     compared = {name for name, paths in COUNTS.items() if ("usage", "completion_tokens") in paths} | {"vllm-generate"}
     if dialect in compared:
-        refused(payload, f"{dialect} choice 0: 2 generation_token_ids, but the engine counted 99", prompt_token_ids=[1, 7])
+        refused(
+            payload, f"{dialect} choice 0: 2 generation_token_ids, but the engine counted 99", prompt_token_ids=[1, 7]
+        )
     else:
         assert len(read_response(payload, prompt_token_ids=[1, 7])) == 1

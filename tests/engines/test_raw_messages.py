@@ -51,7 +51,9 @@ def test_beside_token_fields():
 
 def test_messages_without_tokens_count_too():
     bare = {"type": "message", "content": "x"}
-    refused(payload(ENTRIES, output_messages=[bare, *raw([41, 2])]), "output_messages holds 2 messages: the tokens of one")
+    refused(
+        payload(ENTRIES, output_messages=[bare, *raw([41, 2])]), "output_messages holds 2 messages: the tokens of one"
+    )
     refused(payload(ENTRIES, input_messages=[*raw([1, 7]), bare]), "input_messages holds 2 messages: the tokens of one")
 
 

@@ -182,7 +182,9 @@ def test_what_is_said_once_is_said_once_in_every_object(holder: str, name: str) 
         merge_stream([part(value), part([2])])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("input_ids", "sglext"), ("output_ids", "sgl_ext"), ("input_ids", "sgl_ext")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("input_ids", "sglext"), ("output_ids", "sgl_ext"), ("input_ids", "sgl_ext")]
+)
 def test_ids_of_an_extension_are_said_once(name: str, kind: str) -> None:
     parts = [chunk({"index": 0, "delta": {"content": "x"}, kind: {name: ids}}) for ids in ([1], [2])]
     assert merged_choice(parts[0], parts[0])[kind][name] == [1]
@@ -199,7 +201,9 @@ def test_of_a_head_the_first_value_stays(name: str) -> None:
 
 
 def test_the_first_role_stays() -> None:
-    assert merged_choice(chunk(says(role="tool")), chunk(says(role="assistant", content="x")))["message"]["role"] == "tool"
+    assert (
+        merged_choice(chunk(says(role="tool")), chunk(says(role="assistant", content="x")))["message"]["role"] == "tool"
+    )
 
 
 def test_an_object_after_a_null_is_an_object() -> None:
@@ -209,5 +213,7 @@ def test_an_object_after_a_null_is_an_object() -> None:
 
 def test_tool_calls_that_are_null_are_none() -> None:
     assert merged_choice(chunk(says(tool_calls=None, content="x")))["message"]["tool_calls"] is None
-    found = merged_choice(chunk(says(tool_calls=None)), chunk(says(tool_calls=[{"id": "a", "function": {"name": "f"}}])))
+    found = merged_choice(
+        chunk(says(tool_calls=None)), chunk(says(tool_calls=[{"id": "a", "function": {"name": "f"}}]))
+    )
     assert found["message"]["tool_calls"] == [{"id": "a", "function": {"name": "f"}}]

@@ -107,4 +107,4 @@ def test_what_objects_hold_beside_their_fields():
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_positions_are_as_many_as_ids(count):
     held = [scored(_41=-0.125), scored(_2=-0.5), scored(_9=-1.0)][:count]
-    refused(request(output(logprobs=held)), f"vllm-engine choice 0: 2 generation_token_ids and {count} generation_log_pr")
+    refused(request(output(logprobs=held)), f"vllm-engine choice 0: 2 generation_token_ids and {count} ")

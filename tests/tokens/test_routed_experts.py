@@ -253,7 +253,15 @@ def test_npy_files_of_each_version(version) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"shape": None}, {"shape": 4}, {"shape": "112"}, {"data": None}, {"data": b"AAE="}, {"dtype": None}, {"dtype": "f4"}],
+    [
+        {"shape": None},
+        {"shape": 4},
+        {"shape": "112"},
+        {"data": None},
+        {"data": b"AAE="},
+        {"dtype": None},
+        {"dtype": "f4"},
+    ],
 )
 def test_an_object_that_lacks_a_part(fields) -> None:
     whole = {"data": "AAE=", "dtype": "int8", "shape": [1, 1, 2]}
