@@ -1,5 +1,6 @@
 """Edges of streams: what is null, empty or said again, and which lists are streams."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,33 @@ def test_log_probs_in_arrays_of_several_kinds_keep_their_values(dtypes):
     held = [np.array([value], dtype) for value, dtype in zip(values, dtypes, strict=True)]
     parts = [chunk({**piece("x", [41]), "logprobs": None, "generation_log_probs": part}) for part in held]
     assert list(merge_stream([FIRST, *parts])["choices"][0]["generation_log_probs"]) == values
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "x", **fields}
+
+
+NUMBERED = {
+    "choice index": lambda wrong: chunk(piece("x", index=wrong)),
+    "the index of a tool call": lambda wrong: chunk({"index": 0, "delta": {"tool_calls": [{"index": wrong}]}}),
+    "output_index": lambda wrong: event(output_index=wrong),
+    "content_index": lambda wrong: event(content_index=wrong),
+    "summary_index": lambda wrong: event(type="response.reasoning_summary_text.delta", summary_index=wrong),
+    "index of a sample": lambda wrong: {"index": wrong, "output_ids": [41], "meta_info": {}},
+    "index of an answer": lambda wrong: {"index": wrong, "content": "x", "stop": False},
+    "index of a block": lambda wrong: {"type": "content_block_start", "index": wrong, "content_block": {}},
+    "index of a piece": lambda wrong: {"type": "content_block_delta", "index": wrong, "delta": {"text": "x"}},
+}
+
+
+@pytest.mark.parametrize("wrong", [True, "0", 0.5, [], [0], {}], ids=repr)
+@pytest.mark.parametrize("name", NUMBERED)
+def test_a_number_that_is_no_integer(name, wrong):
+    parts = [NUMBERED[name](0), NUMBERED[name](wrong)]
+    refused(
+        parts, f"chunk 1: {name.partition(' of a ')[0].partition(' of an ')[0]} ", f"must be an integer, got {wrong!r}"
+    )
+    body = "".join(f"data: {json.dumps(part)}\n\n" for part in parts)
+    refused(
+        body, f"chunk 1: {name.partition(' of a ')[0].partition(' of an ')[0]} ", f"must be an integer, got {wrong!r}"
+    )

@@ -108,3 +108,8 @@ def test_what_objects_hold_beside_their_fields():
 def test_positions_are_as_many_as_ids(count):
     held = [scored(_41=-0.125), scored(_2=-0.5), scored(_9=-1.0)][:count]
     refused(request(output(logprobs=held)), f"vllm-engine choice 0: 2 generation_token_ids and {count} ")
+
+
+@pytest.mark.parametrize("wrong", [[41], {}, np.array([41])], ids=["list", "dict", "array"])
+def test_what_is_no_id_has_no_log_prob(wrong):
+    refused(request(output(token_ids=[wrong, 2])), "vllm-engine choice 0: generation_log_probs[0] is null")
