@@ -90,3 +90,12 @@ def test_one_list_of_another_number_takes_the_others_with_it():
     nothing = {"completion_token_ids": [], "completion_logprobs": [], "prompt_token_ids": [1, 7]}
     choice = {"index": 0, "message": {"content": "o"}, "logprobs": {"content": [log_prob_entry("o", -0.125)]}}
     assert tokens_of(read_response(dynamo([choice], engine=nothing))[0]) == ([1, 7], [], [])
+
+
+def test_what_a_choice_says_is_better_than_what_the_payload_says():
+    def said(value):
+        return {"nvext": {"engine_data": {"completion_logprobs": [value], "completion_token_ids": [41]}}}
+
+    payload = {**said(-0.10000000149011612), "prompt_token_ids": [1]}
+    payload["choices"] = [{"index": 0, "message": {"content": "x"}, **said(-0.1)}]
+    assert read_response(payload)[0].generation_log_probs == [-0.1]

@@ -172,3 +172,9 @@ def test_a_number_that_is_no_integer(name, wrong):
     refused(
         body, f"chunk 1: {name.partition(' of a ')[0].partition(' of an ')[0]} ", f"must be an integer, got {wrong!r}"
     )
+
+
+def test_one_id_among_the_entries_of_a_chunk_asks_for_those_of_others():
+    entries = [{"token": "x", "logprob": -0.5, **more} for more in ({}, {"token_id": 4}, {})]
+    parts = [chunk({**piece("xyz"), "logprobs": {"content": entries}}), chunk(piece("x"))]
+    refused(parts, "choice 0: chunk 1: generation_token_ids is missing")

@@ -164,6 +164,7 @@ mod tests {
                 + r#""s":[{"m":["token_id:1","token_id:2"],"x":[1]}], "e":[{"a":1},{"a":2}]}]"#
         );
         assert_eq!(joined(&[]).unwrap(), "[]");
+        assert_eq!(joined(&[r#"{"l":[],"e":[ ]}"#; 3]).unwrap(), r#"[{"l":[],"e":[   ]}]"#);
         assert_eq!(joined(&["{}", " {} ", "{}"]).unwrap(), "[{}]");
     }
 
