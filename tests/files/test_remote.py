@@ -361,3 +361,27 @@ def test_a_slash_at_the_end_is_no_part_of_a_name() -> None:
     assert (str(path), path.name, str(path / "a")) == ("memory://folder", "folder", "memory://folder/a")
     root = as_path("memory://")
     assert (str(root), str(root / "a")) == ("memory://", "memory://a")
+
+
+def test_a_file_whose_size_nobody_knows_has_none() -> None:
+    fsspec.filesystem("memory").pipe_file("/a", b"12345")
+    assert RemotePath("memory://a").stat().st_size == 5
+    assert RemotePath("memory://a", {"type": "file", "size": None}).stat().st_size == 0
+
+
+def test_a_file_is_deleted_if_it_is_there() -> None:
+    fsspec.filesystem("memory").pipe_file("/a", b"")
+    for _ in range(2):
+        as_path("memory://a").unlink(missing_ok=True)
+        assert not as_path("memory://a").exists()
+    with pytest.raises(FileNotFoundError):
+        as_path("memory://a").unlink(missing_ok=False)
+
+
+def test_a_module_that_fsspec_lacks_is_not_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fsspec"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "fsspec.py").write_text("import what_fsspec_needs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'what_fsspec_needs'$"):
+        read_jsonl("s3://bucket/r.tokens.jsonl")
