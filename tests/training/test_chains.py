@@ -312,6 +312,12 @@ def test_each_call_has_one_item_that_carries_its_tokens() -> None:
     assert stale == {"type": "message", "prompt_token_ids": [9], "generation_token_ids": [9]}
 
 
+@pytest.mark.parametrize(("index", "carrier"), [(0, 0), (2, 2), (3, 2), (-1, 2), (-2, 2), (None, 2)])
+def test_an_index_of_no_item_is_that_of_the_last_one(index: int | None, carrier: int) -> None:
+    items = main(call("a", [1], [2], output_items=[{}, {}, {}], token_item_index=index)).output_items()
+    assert [place for place, item in enumerate(items) if "prompt_token_ids" in item] == [carrier]
+
+
 def test_routes_of_any_kind_are_handed_on() -> None:
     for routes in ([], np.zeros((2, 1, 1), np.int8)):
         (item,) = main(call("a", [1], [2], routed_experts=routes)).output_items()
