@@ -183,6 +183,8 @@ def test_ids_are_the_same_in_any_dtype() -> None:
     assert chain.call_ids == ["c0", "c1", "c2"]
     assert chain.token_ids.tolist() == sequence[:-1]
     assert chain.token_ids.dtype == np.uint64
+    swapped = call("a", [1], [2]).as_arrays().model_copy(update={"prompt_token_ids": np.array([1], ">i8")})
+    assert main(swapped).token_ids.dtype == np.dtype("=i8")
     strided = np.array([1, 0, 2, 0, 3], np.int32)[::2]
     assert main(call("a", [1], [2]), call("b", strided, [4], "a")).call_ids == ["a", "b"]
 
