@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import gzip
 import re
@@ -26,6 +27,7 @@ from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
 from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
 from tokenrecords.files.remote import RemotePath, as_path
+from tokenrecords.files.sources import record_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +137,34 @@ def test_a_pattern(there: str) -> None:
     assert verify(f"{there}/a*").records == 3
     with pytest.raises(FileNotFoundError, match=r"no\*"):
         read_jsonl(f"{there}/no*")
+
+
+def test_what_a_directory_said_of_its_files_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        write_jsonl(f"bucket://dir/{number}.tokens.jsonl", [make_entry(model_call_id=str(number))])
+    asked: list[str] = []
+    info = Bucket.info
+    monkeypatch.setattr(Bucket, "info", lambda store, path: asked.append(path) or info(store, path))
+    assert len(record_files("bucket://dir")) == 5
+    assert set(asked) == {"dir"}
+
+
+def test_files_of_a_pattern_come_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "cab":
+        write_jsonl(f"bucket://dir/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
+    glob = Bucket.glob
+
+    def in_another_order(store: Bucket, path: str, **options: Any) -> dict[str, Any]:
+        return dict(reversed(glob(store, path, **options).items()))
+
+    monkeypatch.setattr(Bucket, "glob", in_another_order)
+    assert call_ids(read_jsonl("bucket://dir/*")) == ["a", "b", "c"]
+
+
+def test_the_parts_of_a_name() -> None:
+    path = as_path("memory://dir/a.tokens.jsonl")
+    assert (path.name, path.stem, str(path.parent)) == ("a.tokens.jsonl", "a.tokens", "memory://dir")
+    assert str(path.with_name("b")) == "memory://dir/b"
 
 
 def test_a_pattern_of_directories() -> None:
@@ -311,14 +341,17 @@ def test_bad_lines_and_damage() -> None:
     assert counts["unreadable_line"] == 3
 
 
-def test_a_network_error_is_not_a_bad_row(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [TimeoutError("the store does not answer"), OSError(errno.EIO, "the store does not answer")]
+)
+def test_a_network_error_is_not_a_bad_row(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
     write_parquet("bucket://dir/r.parquet", conversation())
 
     def fetch(*_: Any) -> bytes:
-        raise TimeoutError("the store does not answer")
+        raise error
 
     monkeypatch.setattr("support.bucket._Object._fetch_range", fetch)
-    with pytest.raises(TimeoutError, match="does not answer"):
+    with pytest.raises(type(error), match="does not answer"):
         read_parquet("bucket://dir/r.parquet", on_error="skip")
 
 

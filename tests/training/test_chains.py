@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import re
 import sys
 from typing import Any
 
@@ -358,3 +359,14 @@ def test_many_calls_without_their_parents_are_searched_for_in_linear_time() -> N
         entry.prompt_token_ids = np.append(system, np.int32(n))
         entry.cum_len = entry.digest = None
     assert failures(*entries) == {"parent_call_id_missing": 3_000}
+
+
+def test_a_notebook_lists_twenty_chains_and_of_more_the_number() -> None:
+    def rows(count: int) -> list[str]:
+        build = build_chains(call(f"c{n}", [n], [1]) for n in range(count))
+        return re.findall(r"<tr><td.*?</tr>", build._repr_html_())
+
+    assert len(rows(20)) == 20
+    assert not any("more chains" in row for row in rows(20))
+    assert (len(rows(21)), "1 more chains" in rows(21)[-1]) == (21, True)
+    assert "1,000 more chains" in rows(1_020)[-1]

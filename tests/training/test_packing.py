@@ -277,6 +277,14 @@ def test_padding_is_0_on_the_right_where_nothing_is_said() -> None:
     assert rows.input_ids.tolist() == [[5, 6, 7], [7, 8, 0]]
 
 
+def test_layouts_are_made_of_arrays_with_gaps_too() -> None:
+    batch = pack_chains([chain(3, start=5), chain(4, start=20)])
+    wide = np.stack([batch.input_ids, -batch.input_ids], axis=1)
+    other = dataclasses.replace(batch, input_ids=wide[:, 0])
+    assert other.padded().input_ids.tolist() == batch.padded().input_ids.tolist()
+    assert other.next_token().labels.tolist() == batch.next_token().labels.tolist()
+
+
 def test_any_room_is_room() -> None:
     for room in (2**31, 2**63, 2**200, np.uint64(2**63)):
         batch = pack_chains([chain(3), chain(5, "s")], max_tokens=room)
