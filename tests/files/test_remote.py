@@ -27,6 +27,7 @@ from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
 from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
 from tokenrecords.files.remote import RemotePath, as_path
+from tokenrecords.files.side_files import read_side_files
 from tokenrecords.files.sources import record_files
 
 if TYPE_CHECKING:
@@ -147,6 +148,34 @@ def test_what_a_directory_said_of_its_files_is_not_asked_again(monkeypatch: pyte
     monkeypatch.setattr(Bucket, "info", lambda store, path: asked.append(path) or info(store, path))
     assert len(record_files("bucket://dir")) == 5
     assert set(asked) == {"dir"}
+
+
+def test_a_directory_is_listed_once_for_the_side_files_of_all_its_files(
+    there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        write_jsonl(f"{there}/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
+        with fsspec.open(f"{there}/{name}.intents", "wb") as file:
+            file.write(b"x\n")
+    files = record_files(there)
+    listed: list[str] = []
+    iterdir = RemotePath.iterdir
+    monkeypatch.setattr(RemotePath, "iterdir", lambda path: listed.append(str(path)) or iterdir(path))
+    assert [list(side.begun) for side in read_side_files(files).values()] == [["x"]] * 3
+    assert listed == ([] if there.startswith("file") else [there])
+
+
+def test_a_file_that_is_renamed_and_the_directories_above_it() -> None:
+    path = as_path("memory://dir/below/a")
+    path.parent.mkdir(parents=True, exist_ok=False)
+    with pytest.raises(FileExistsError):
+        path.parent.mkdir(parents=True, exist_ok=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(b"x")
+    path.replace(path.with_name("b"))  # type: ignore[arg-type]
+    assert names("memory://dir/below") == ["b"]
+    assert path.with_name("b").read_bytes() == b"x"
 
 
 def test_files_of_a_pattern_come_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
