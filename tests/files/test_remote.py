@@ -29,6 +29,7 @@ from tokenrecords.entry.model import origin
 from tokenrecords.files.remote import RemotePath, as_path
 from tokenrecords.files.side_files import read_side_files
 from tokenrecords.files.sources import record_files
+from tokenrecords.files.streams import OnlyReads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,6 +347,25 @@ def test_rollouts_that_are_retired_meanwhile_are_passed_over(three: list[AnyPath
     assert next(reader).model_call_id == "b"
     del Bucket.objects["dir/c.tokens.jsonl"]
     assert call_ids(reader) == []
+
+
+def test_an_empty_file_holds_no_record(there: str) -> None:
+    write_jsonl(f"{there}/r.tokens.jsonl", [])
+    assert read_jsonl(f"{there}/r.tokens.jsonl") == []
+
+
+def test_a_file_is_read_in_large_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_jsonl("memory://r.tokens.jsonl", [make_entry(model="x" * 100)] * 5_000)
+    sizes: list[int] = []
+    readinto = OnlyReads.readinto
+
+    def watched(reads: OnlyReads, buffer: Any) -> int:
+        sizes.append(len(buffer))
+        return readinto(reads, buffer)
+
+    monkeypatch.setattr(OnlyReads, "readinto", watched)
+    assert len(read_jsonl("memory://r.tokens.jsonl")) == 5_000
+    assert min(sizes) >= 1 << 19
 
 
 def test_bad_lines_and_damage() -> None:
