@@ -46,7 +46,8 @@ def entries_from_response(
 
     `model`, `response_id` and `created_at` come from the payload; where it has no time, or 0, `created_at` is now.
     `finish_reason` is kept as an extra field: masking samples that were cut off needs it. So are, where the response
-    says them, `generation_loss_mask`, `weight_version`, `sampling_mask`, `indexer_topk`, and what begins with `ng_`.
+    says them, `generation_loss_mask`, `weight_version`, `weight_versions`, `sampling_mask`, `sampling_log_probs`,
+    `indexer_topk`, and what begins with `ng_`.
 
     Args:
         payload: As for `read_response`.

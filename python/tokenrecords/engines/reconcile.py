@@ -52,7 +52,8 @@ class ServedChoice:
         response_id: The engine's id of this choice, where it gives one to each.
         generation_loss_mask: Shape `(generation,)`: 1 for a token that the model sampled, 0 for one that a tool or the
             environment wrote; a list or an array as it came, None where nobody said.
-        extras: What the response says of its making (`weight_version`, `sampling_mask`, `indexer_topk`, `ng_*`).
+        extras: What the response says of its making (`weight_version`, `weight_versions`, `sampling_mask`,
+            `sampling_log_probs`, `indexer_topk`, `ng_*`).
     """
 
     index: int
