@@ -23,7 +23,7 @@ _IDS: Final = ("token_ids", "output_ids", "gen_tokens", GENERATION)
 _SCORES: Final = ("output_token_logprobs", LOG_PROBS)
 _LISTS: Final = frozenset({*_IDS, "completion_token_ids", *_SCORES, LOSS_MASK, "sampling_mask"})
 # Said once for the whole response; said again, it must be the same.
-_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "indexer_topk"})
+_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "raw_output", "indexer_topk"})
 _ONCE_IN_EXTENSIONS: Final = frozenset({"input_ids", "output_ids"})
 # What engines add as an object.
 _OF_ENGINES: Final = ("meta_info", "nvext", "sglext", "sgl_ext", "provider_specific_fields")
