@@ -148,3 +148,8 @@ def test_half_a_character_is_no_fault():
     assert merge_stream(body.decode().replace("\\ud83d", "\ud83d"))["choices"][0]["message"]["content"] == "\ud83d"
     with pytest.raises(ValueError, match="can't decode"):
         merge_stream(body.replace(b"\\ud83d", b"\xff"))
+
+
+def test_bytes_that_are_no_text():
+    with pytest.raises(ValueError, match=r"^a line of the stream is not UTF-8 \(.*\): b'\\x1f\\x8b"):
+        merge_stream(b"\x1f\x8b\x08\x00data: {}\n\n")

@@ -117,7 +117,7 @@ def settle(raw: RawChoice) -> ServedChoice:
         output_items=raw.output_items,
         token_item_index=raw.token_item_index,
         finish_reason=raw.finish_reason,
-        response_id=raw.response_id,
+        response_id=None if raw.response_id is None else str(raw.response_id),  # TensorRT-LLM numbers its requests
         generation_loss_mask=_mask(raw, generated),
         extras={name: _said_once(raw, name) for name in _extras(raw)},
     )
