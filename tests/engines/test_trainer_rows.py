@@ -64,3 +64,9 @@ def test_what_is_missing_is_named():
 @pytest.mark.parametrize("ids", [["resp_1", "resp_2"], [], "resp_1", 5])
 def test_ids_of_other_things(ids):
     assert read_response({"response_ids": ids}) == []
+
+
+@pytest.mark.parametrize("name", ["completion_token_ids", "response_token_ids"])
+def test_other_names_of_the_generation(name):
+    row = {"prompt_token_ids": [1, 7], name: [41, 2], "logprobs": [-0.125, -0.5]}
+    assert tokens_of(read_response(row)[0]) == TOKENS

@@ -15,7 +15,7 @@ _FIELDS = (*TOKEN_FIELDS, LOSS_MASK)
 # What rows of trainers call the fields (verl, rLLM, verifiers), and the loss mask.
 _OF_TRAINERS = {
     PROMPT: ("prompt_ids",),
-    GENERATION: ("completion_ids", "response_ids"),
+    GENERATION: ("completion_ids", "completion_token_ids", "response_ids", "response_token_ids"),
     LOG_PROBS: ("logprobs", "completion_logprobs", "response_logprobs"),
 }
 _MASKS = ("env_mask", "tool_mask", "loss_mask", "response_mask", "completion_mask")
