@@ -40,6 +40,8 @@ def test_support_of_the_sampling():
     assert tokens_of(choice) == ([1, 7], [41, 2], [-0.125, -0.5])
     [entry] = entries_from_response(sglang_sample(**sampling(MASK, SCORES)), rollout_id="r", model_call_id="c")
     assert (entry.sampling_mask, entry.sampling_log_probs) == (MASK, SCORES)
+    named = sglang_sample(sampling_mask=MASK, sampling_log_probs=SCORES)
+    assert read_response(named)[0].extras == choice.extras
     refused(
         sglang_sample(**sampling(MASK, SCORES), sampling_mask=[[41], [2]]),
         "meta_info.output_token_sampling_mask and meta_info.sampling_mask disagree",
@@ -53,15 +55,14 @@ def test_log_probs_of_a_chat_stand_on_the_choice():
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_stream_brings_it_from_the_start_or_in_pieces(whole: bool) -> None:
-    ids = [41, 2]
-    cuts = [slice(0, 1), slice(0 if whole else 1, 2)]
-    sent = [
-        part(ids[cut], k + 1, **sampling(MASK[cut], SCORES[cut]), weight_versions=SPANS[: k + 1])
-        for k, cut in enumerate(cuts)
-    ]
+    ids, mask, scores = [41, 2, 9, 9, 5, 3], [[k, 7] for k in range(6)], [-float(k) for k in range(6)]
+    sent = []
+    for k in range(6):
+        cut = slice(0 if whole else k, k + 1)
+        sent.append(part(ids[cut], k + 1, **sampling(mask[cut], scores[cut]), weight_versions=SPANS[: k // 3 + 1]))
     [choice] = read_response(merge_stream(sent))
     assert choice.generation_token_ids == ids
-    assert choice.extras == {"weight_versions": SPANS, "sampling_mask": MASK, "sampling_log_probs": SCORES}
+    assert choice.extras == {"weight_versions": SPANS, "sampling_mask": mask, "sampling_log_probs": scores}
 
 
 def test_a_stream_that_lost_some():
@@ -73,3 +74,13 @@ def test_a_stream_that_lost_some():
 def test_spans_of_a_chat_stream_are_those_of_the_last_chunk():
     sent = [chunk(piece("o", [41]), metadata={"weight_versions": SPANS[: k + 1]}) for k in range(2)]
     assert merge_stream(sent)["metadata"] == {"weight_versions": SPANS}
+
+
+def test_pieces_that_nobody_counts():
+    sent = [
+        {**part([k], k, **sampling([[k, 7]], [-float(k)]), completion_tokens=None), "text": word}
+        for k, word in enumerate("abcdef")
+    ]
+    [choice] = read_response(merge_stream(sent))
+    assert list(choice.generation_token_ids) == list(range(6))
+    assert choice.extras["sampling_mask"] == [[k, 7] for k in range(6)]

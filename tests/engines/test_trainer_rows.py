@@ -55,6 +55,7 @@ def test_of_both_kinds_it_is_refused():
 
 
 def test_what_is_missing_is_named():
+    refused({"prompt_ids": [1, 7]}, "flat choice 0: generation_token_ids is missing")
     refused({**VERL, "response_logprobs": None}, "flat choice 0: generation_log_probs is missing")
     refused({**VERL, "response_logprobs": [-0.5]}, "flat choice 0: 2 generation_token_ids and 1 generation_log_probs")
     refused({**VERL, "response_mask": [1]}, "flat choice 0: 2 generation_token_ids and 1 generation_loss_mask")

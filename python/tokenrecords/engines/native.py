@@ -41,9 +41,8 @@ def is_flat(payload: Payload) -> bool:
 def is_row_of_a_trainer(body: Body) -> bool:
     """True for the ids of one call under a trainer's names, and not for lists of several calls' ids."""
     sources = _said_by_a_trainer(body)
-    ids = [source.value for source in sources if source.field in ID_FIELDS]
-    has_generation = any(source.field == GENERATION for source in sources)
-    return has_generation and any(map(_are_ids, ids)) and all(map(_is_one_row, sources))
+    has_ids = any(_are_ids(source.value) for source in sources if source.field in ID_FIELDS)
+    return has_ids and all(map(_is_one_row, sources))
 
 
 def _said_by_a_trainer(body: Body) -> list[Source]:

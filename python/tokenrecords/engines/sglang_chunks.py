@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _IDS: Final = "output_ids"
 _ENTRIES: Final = "output_token_logprobs"
 _PROMPT_ENTRIES: Final = "input_token_logprobs"
-_SAMPLING: Final = ("output_token_sampling_mask", "output_token_sampling_logprobs")
-_GROWING: Final = (_IDS, _ENTRIES, *_SAMPLING)  # of `meta_info`
+# Of `meta_info`. Of chunks taken as one, the last two are those of the last: pieces do not go on, and are read one by one.
+_GROWING: Final = (_IDS, _ENTRIES, "output_token_sampling_mask", "output_token_sampling_logprobs")
 
 
 class Generate:
@@ -32,7 +32,6 @@ class Generate:
             "meta_info": {
                 "completion_tokens": "count",
                 **dict.fromkeys((_IDS, _ENTRIES), "grows"),
-                **dict.fromkeys(_SAMPLING, "never"),
                 **dict.fromkeys((_PROMPT_ENTRIES, "id"), "same"),
                 "*": "last",
             },
