@@ -120,6 +120,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn one_of_more_digits_is_seen_with_thousands_behind_it() {
+        for odd in ["12345678", "123456789"] {
+            for before in [0, 1, 7, 8, 9, 63, 100] {
+                let text = "3,".repeat(before) + odd + &",3".repeat(3_000);
+                assert_eq!(ids(&text), None, "{odd} after {before}");
+            }
+        }
+    }
+
     /// What every back end writes for the integers behind other text.
     fn ints<T: Int>(values: &[T]) -> String {
         let [text, portable] = [Backend::detect(), Backend::Portable].map(|backend| {

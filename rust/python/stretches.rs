@@ -4,7 +4,20 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-/// Copies stretches of one array to places of another. Its documentation stands in `_core.pyi`.
+/// Copy stretches of an array's elements to places of another array.
+///
+/// Args:
+///     source: The bytes of elements: contiguous, of shape `(n * width,)`.
+///     target: Those that are written, in other memory.
+///     starts: Where each stretch starts, in elements: contiguous, of shape `(stretches,)`.
+///     lengths: How many elements each has.
+///     places: Where each goes, in elements of `target`.
+///     width: Bytes an element.
+///
+/// Raises:
+///     TypeError: An array is of another dtype, not contiguous or not to be written.
+///     ValueError: The last three are not of one length.
+///     IndexError: A stretch is not within its array; those before it are copied.
 #[pyfunction]
 #[pyo3(signature = (source, target, starts, lengths, places, width, /))]
 pub fn copy_stretches(

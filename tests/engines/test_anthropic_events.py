@@ -118,3 +118,20 @@ def test_a_block_goes_on_from_what_it_begins_with():
     events = [{"type": "content_block_delta", "index": 0, "delta": part} for part in (delta, cited)]
     merged = merge_stream([{"type": "content_block_start", "index": 0, "content_block": block}, *events])
     assert merged["content"] == [{"type": "text", "text": "ok", "citations": [{"n": 1}, {"n": 2}]}]
+
+
+def test_an_id_that_sorts_before_is_another():
+    for one, two in (("m1", "m2"), ("m2", "m1")):
+        starts = [{"type": "message_start", "message": {**START, "id": id_}} for id_ in (one, two)]
+        with pytest.raises(ValueError, match=f"chunk 1: id '{two}' of another response than '{one}'"):
+            merge_stream(starts)
+
+
+def test_a_count_of_0_is_a_count():
+    merged = merge_stream([STREAM[0], {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 0}}])
+    assert merged["usage"] == {"input_tokens": 2, "output_tokens": 0}
+
+
+def test_a_block_whose_text_is_empty_has_one():
+    merged = merge_stream([STREAM[0], block(0, type="text"), delta(0, {"type": "text_delta", "text": ""})])
+    assert merged["content"] == [{"type": "text", "text": ""}]

@@ -18,7 +18,7 @@ from support.places import DATA
 from support.sound_payloads import sound_payloads
 from tokenrecords import detect_dialect, entries_from_response, read_response
 from tokenrecords.engines import response
-from tokenrecords.engines.body import Entries, Spliced, natively, parsed, spliced
+from tokenrecords.engines.body import Entries, Served, Spliced, natively, parsed, spliced
 from tokenrecords.tokens.names import ARRAY_FIELDS
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def test_every_dialect_is_read_natively(dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @settings(max_examples=60, deadline=None)
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=st.randoms(use_true_random=True))
 def test_bodies_with_faults_give_equal_results_or_equal_errors(dialect, chance):
     payload = large_payload(dialect, chance)
     for _ in range(chance.randint(0, 2)):
@@ -307,3 +307,21 @@ def test_where_memory_is_short_nothing_is_read_again():
 
     with pytest.raises(MemoryError):
         natively(spliced(BODY), read)
+
+
+@pytest.mark.parametrize("value", [b"4.6116860184e18", b"true", b"[0]", b"7", b"5000000000000000000"])
+def test_of_two_equal_keys_the_last_one_counts_whatever_it_holds(value):
+    body = BODY.replace(b', "message"', b', "token_ids": ' + value + b', "message"', 1)
+    assert body != BODY
+    assert spliced(body) is None
+    check_equal(body)
+
+
+def test_a_body_with_arrays_is_parsed_only_where_it_is_asked():
+    asked = []
+    body = Served(spliced(BODY), lambda: asked.append(1) or CHAT)
+    assert isinstance(body.payload["choices"][0]["token_ids"], np.ndarray)
+    assert not asked
+    assert body.parsed is body.parsed is CHAT
+    assert asked == [1]
+    assert Served(None, lambda: CHAT).payload is CHAT

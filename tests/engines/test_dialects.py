@@ -247,3 +247,17 @@ def test_every_dialect_has_its_heading_in_the_docs():
     names = {dialect.name for dialect in DIALECTS} - {"unknown"}
     assert sorted(set(headings) & names) == sorted(names)
     assert all(headings.count(name) == 1 for name in names)
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS if dialect.name != "unknown"])
+def test_usage_is_compared_where_it_counts_one_call_alone(dialect):
+    payload = sound_payloads([1, 7], [([41, 2], [-0.125, -0.5])])[dialect]
+    usage = {"usage": {"completion_tokens": 99, "prompt_tokens": 2}}
+    payload = [{**part, **usage} for part in payload] if isinstance(payload, list) else {**payload, **usage}
+    compared = {name for name, paths in COUNTS.items() if ("usage", "completion_tokens") in paths} | {"vllm-generate"}
+    if dialect in compared:
+        refused(
+            payload, f"{dialect} choice 0: 2 generation_token_ids, but the engine counted 99", prompt_token_ids=[1, 7]
+        )
+    else:
+        assert len(read_response(payload, prompt_token_ids=[1, 7])) == 1

@@ -29,14 +29,15 @@ PRIVATE = [
     *("token_ids", "completion_token_ids", "output_ids", "output_token_logprobs", "input_token_logprobs"),
     *("logprobs", "prompt_logprobs", "top_logprobs", "token_logprobs", "completion_logprobs"),
     *("meta_info", "nvext", "engine_data", "sglext", "sgl_ext"),
+    *("token_id", "gen_tokens", "sampling_mask", "indexer_topk", "generation_loss_mask"),
 ]
 
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_each_private_field_is_left_out_at_each_level(name):
-    held = {"text": "ok", name: [1]}
+    held = {"text": "ok", name: [1, 0]}
     fields = {"content": [held], "provider_specific_fields": held, "annotations": [held]}
-    [choice] = read_response({"object": "response", "output": [{name: [1], **native_item(**fields)}]})
+    [choice] = read_response({"object": "response", "output": [{name: [1, 0], **native_item(**fields)}]})
     assert choice.output_items == [
         {
             "type": "message",
@@ -69,3 +70,11 @@ def test_a_text_is_one_item(text, items):
 def test_why_a_generation_ended_is_a_word(said, reason):
     assert read_response(sglang_sample(finish_reason=said))[0].finish_reason == reason
     assert read_response(vllm_chat(vllm_choice(finish_reason=said)))[0].finish_reason == reason
+
+
+def test_parts_without_private_fields_are_the_same_objects():
+    block, swept = {"text": "ok", "logprobs": None}, {"reasoning": "x"}
+    item = native_item(content=[block], provider_specific_fields=swept)
+    [choice] = read_response({"object": "response", "output": [item]})
+    assert choice.output_items[0]["content"][0] is block
+    assert choice.output_items[0]["provider_specific_fields"] is swept

@@ -1,5 +1,6 @@
 """llama.cpp: its own completions, chats with an `id` in each entry, and mlx-lm's."""
 
+import pytest
 from support.payloads import TOKENS, entries, refused, tokens_of
 from tokenrecords import detect_dialect, read_response
 
@@ -47,3 +48,28 @@ def test_chats():
     refused(chat(content=lost), "llama-cpp-chat choice 0: generation_token_ids[1] is null", prompt_token_ids=[1, 7])
     assert read_response(chat(content=entries([41], [-0.5], "x"))) == []
     assert read_response(chat(content=[{"id": "tok-1", "token": "x", "logprob": -0.5}])) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "dialect"),
+    [
+        ({"choices": [{"message": {}}]}, "chat"),
+        ({"type": "x"}, "unknown"),
+        ({"content": None}, "llama-cpp"),
+        ({"tokens": None, "stop_type": "eos"}, "llama-cpp"),
+    ],
+)
+def test_what_else_has_its_keys(fields, dialect):
+    assert detect_dialect({"content": "ok", "tokens": [41], **fields}) == dialect
+
+
+@pytest.mark.parametrize("key", ["tokens", "completion_probabilities", "tokens_predicted"])
+def test_one_key_beside_the_content_is_the_sign(key):
+    assert detect_dialect({"content": "ok", key: None}) == "llama-cpp"
+    assert detect_dialect({"content": "ok"}) == detect_dialect({key: [41]}) == "unknown"
+
+
+def test_no_ids_were_asked_for_where_something_was_said_or_counted():
+    for said in ({"content": "ok"}, {"content": "", "tokens_predicted": 2}):
+        body = {"tokens": [], "completion_probabilities": ENTRIES, **said}
+        assert tokens_of(read_response(body, prompt_token_ids=[1, 7])[0]) == TOKENS

@@ -35,3 +35,22 @@ def test_several_prompts():
     merged = merge_stream([piece("a", [41], [-0.5]), piece("b", [2], [-1.0], index=1), piece("c", [9], [-2.0])])
     found = read_response(merged, prompt_token_ids=[[1], [7]])
     assert [tokens_of(choice) for choice in found] == [([1], [41, 9], [-0.5, -2.0]), ([7], [2], [-1.0])]
+
+
+def test_one_answer_is_no_list():
+    merged = merge_stream(STREAM)
+    assert (merged["content"], merged["tokens"], merged["stop"]) == ("ok", [41, 2], True)
+    merged = merge_stream([{key: value for key, value in part.items() if key != "index"} for part in STREAM])
+    assert merged["tokens"] == [41, 2]
+
+
+def test_a_null_leaves_what_was_said():
+    merged = merge_stream([piece("o", [41], [-0.5], prompt_token_ids=[1], model="m"), {**LAST, "model": None}])
+    assert (merged["prompt_token_ids"], merged["model"]) == ([1], "m")
+    merged = merge_stream([piece("o", [41], [-0.5], model=None), LAST])
+    assert merged["model"] is None
+
+
+def test_a_chunk_has_a_text_or_ids():
+    merged = merge_stream([STREAM[0], {"index": 0, "tokens": [2]}])
+    assert merged["tokens"] == [41, 2]

@@ -72,3 +72,18 @@ def test_routes_of_a_message_stand_on_the_body():
     for prompt in ({}, {"prompt_token_ids": [1]}):
         [choice] = read_response({**body, **prompt}, prompt_token_ids=[1])
         assert choice.routed_experts == [[[0]]]
+
+
+@pytest.mark.parametrize("name", ["output_ids", "output_token_logprobs", "gen_tokens"])
+def test_a_key_that_holds_null_is_no_sign(name):
+    body = {"type": "message", "role": "assistant", "content": []}
+    for held, chat_dialect, dialect in ((None, "chat", "messages"), ([], "lmdeploy-chat", "lmdeploy-messages")):
+        assert detect_dialect({"choices": [{"message": {}, name: held}]}) == chat_dialect
+        assert detect_dialect({"choices": [{"message": {name: held}}]}) == chat_dialect
+        assert detect_dialect({**body, name: held}) == dialect
+
+
+def test_one_pair_at_either_end_is_the_sign():
+    for entries in ([PAIRS[0], None], [None, PAIRS[1]]):
+        sample = {"text": "ok", "output_ids": [41, 2], "meta_info": {"output_token_logprobs": entries}}
+        assert detect_dialect(sample) == "lmdeploy-generate"

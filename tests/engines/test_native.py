@@ -94,3 +94,9 @@ def test_the_mask_of_a_row(name):
     [choice] = read_response(native(**{name: [1, 0]}))
     assert choice.generation_loss_mask == [1, 0]
     refused(native(**{name: [0, 0, 1, 1]}), "flat choice 0: 2 generation_token_ids and 4 generation_loss_mask")
+
+
+@pytest.mark.parametrize("name", ["choices", "output", "outputs", "sequences"])
+def test_a_row_has_nothing_of_an_engines_answer(name):
+    assert detect_dialect(native(**{name: None})) == ("vllm-generate" if name == "choices" else "flat")
+    assert detect_dialect(native(**{name: []})) != "flat"

@@ -127,3 +127,12 @@ def test_prompts_of_several_choices():
     refused({**payload, "choices": []}, "0 choices for 2 prompt_token_ids")
     [one, two] = read_response({**payload, "prompt_token_ids": [[1, 7]], "choices": [choice(0), choice(1)]})
     assert (one.prompt_token_ids, two.prompt_token_ids) == ([1, 7], [1, 7])
+
+
+def test_ids_beside_entries():
+    payload = vllm_chat(vllm_choice(token_ids=None))
+    entries = [log_prob_entry("x", -0.125), log_prob_entry("y", -0.5)]
+    payload["choices"][0]["logprobs"] = {"content": entries, "token_ids": [41, 2]}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+    payload["choices"][0]["logprobs"] = {"content": entries, "tokens": ["token_id:41", "token_id:2"]}
+    assert tokens_of(read_response(payload)[0]) == TOKENS

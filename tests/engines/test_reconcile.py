@@ -5,7 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 from support.holders import Array
-from support.payloads import TOKENS, log_prob_entry, native, native_chat, refused, tokens_of, vllm_chat, vllm_choice
+from support.payloads import (
+    TOKENS,
+    log_prob_entry,
+    native,
+    native_chat,
+    refused,
+    sglang_sample,
+    tokens_of,
+    vllm_chat,
+    vllm_choice,
+)
 from tokenrecords import detect_dialect, read_response
 
 
@@ -217,3 +227,32 @@ def test_only_prompts_may_stand_in_a_list_of_their_own():
     nested = native_chat(generation_token_ids=[[41, 2]], generation_log_probs=[[-0.5, -0.5]])
     refused(nested, "generation_log_probs[0] is [-0.5, -0.5]: log-probs must be numbers")
     refused(native_chat(generation_token_ids=[[41]], generation_log_probs=[-0.5]), "generation_token_ids[0] is [41]")
+
+
+def test_no_number_beside_a_word_is_no_log_prob():
+    refused(native_chat(generation_log_probs=["NaN", [-0.5]]), "generation_log_probs[1] is [-0.5]: log-probs must be")
+    refused(native_chat(generation_log_probs=["NaN", {}]), "generation_log_probs[1] is {}: log-probs must be numbers")
+
+
+@pytest.mark.parametrize("other", ["x", None, 3, 41.5, 2**64, -2])
+def test_the_first_place_at_which_lists_disagree(other):
+    payload = {"choices": [{"message": {"content": "x", **native()}, "token_ids": [41, other]}]}
+    refused(payload, "message.generation_token_ids and token_ids disagree at position 1")
+
+
+def test_every_place_is_compared():
+    for name, place in (("token_ids", "token_ids"), ("output_ids", "output_ids")):
+        choice = {"message": {"content": "x", **native()}, "token_ids": [41, 2], "output_ids": [41, 2]}
+        refused({"choices": [{**choice, name: [41, 3]}]}, f"message.generation_token_ids and {place} disagree")
+
+
+def test_arrays_of_equal_bytes_are_not_equal_ids():
+    held = {"generation_token_ids": np.array([41, 0], np.int32), "generation_log_probs": [-0.125, -0.5]}
+    payload = native_chat(**held)
+    payload["choices"][0]["token_ids"] = np.array([41], np.int64)
+    refused(payload, "message.generation_token_ids and token_ids disagree at position 1")
+
+
+def test_a_negative_id_does_not_stand_for_any():
+    sample = sglang_sample(input_token_logprobs=[[None, 1, None], [-2.0, -1, None]], prompt_token_ids=[1, 7])
+    refused(sample, "meta_info.prompt_token_ids and meta_info.input_token_logprobs disagree at position 1")

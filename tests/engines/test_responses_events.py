@@ -96,3 +96,38 @@ def test_faults():
         event = TEXT[0] if name.startswith("output") else response("completed", output=[])
         refused(CREATED, {**event, "sampled_ids": [41]}, message=rf" {re.escape(name)} is not read")
     assert merge_stream([CREATED, response("completed", id="other")], check_ids=False)["id"] == "other"
+
+
+def test_what_an_item_is_where_no_event_says():
+    merged = merge_stream([CREATED, delta("output_text", "ok", content_index=0)])
+    assert merged["output"] == [
+        {"role": "assistant", "type": "message", "content": [{"type": "output_text", "text": "ok"}]}
+    ]
+    merged = merge_stream([CREATED, delta("custom_tool_call_input", "x"), delta("mcp_call_arguments", "{}", 1)])
+    assert merged["output"] == [{"type": "custom_tool_call", "input": "x"}, {"type": "mcp_call", "arguments": "{}"}]
+
+
+def test_an_item_keeps_what_it_says_of_itself():
+    merged = merge_stream([CREATED, item("added", 0, type="message", role="tool"), *TEXT])
+    assert merged["output"][0]["role"] == "tool"
+
+
+def test_what_an_event_says_at_the_end_is_said_once():
+    entry = {"token": "token_id:41", "logprob": -0.5}
+    deltas = [{**part, "logprobs": [entry]} for part in TEXT]
+    done = {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "ok"}
+    merged = merge_stream([CREATED, *deltas, {**done, "logprobs": [entry, entry]}])
+    assert merged["output"][0]["content"] == [{"type": "output_text", "text": "ok", "logprobs": [entry, entry]}]
+    finished = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": "{}"}
+    merged = merge_stream([CREATED, delta("function_call_arguments", "{}"), finished])
+    assert merged["output"][0]["arguments"] == "{}"
+    assert merge_stream([CREATED, done])["output"] == [{}]
+
+
+def test_events_without_a_number():
+    events = [delta("output_text", "o"), delta("output_text", "k"), delta("output_text", "!", content_index=1)]
+    [found] = merge_stream([CREATED, *events])["output"]
+    assert [part["text"] for part in found["content"]] == ["ok", "!"]
+    unplaced = [{**part, "output_index": None} for part in TEXT]
+    found = merge_stream([CREATED, *unplaced, delta("function_call_arguments", "{}", 1)])["output"]
+    assert [part["type"] for part in found] == ["message", "function_call"]

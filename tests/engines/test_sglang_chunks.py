@@ -122,3 +122,8 @@ def test_texts_that_nothing_counts():
 
     assert (merged("o", "k"), merged("o", "ok"), merged("o", "ok", "o")) == ("ok", "ok", "o")
     assert (merged("", "o", "k", "ok"), merged("o", "o", "k")) == ("okok", "ok")
+
+
+def test_a_chunk_of_no_ids_where_nothing_tells():
+    chunks = [{"text": "", "output_ids": ids, "meta_info": {}} for ids in ([41], [], [])]
+    assert merge_stream(chunks)["output_ids"] == [41]

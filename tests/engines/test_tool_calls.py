@@ -98,3 +98,8 @@ def test_a_name_that_goes_on_or_comes_again():
         (None, "fg", "{}"),
         (None, "f", "["),
     ]
+
+
+def test_arguments_may_repeat_themselves():
+    assert calls(*[[call("f" if k == 0 else None, "1", index=0)] for k in range(3)]) == [(None, "f", "111")]
+    assert calls([call("f", "1", index=0)], [call("f", "1", index=0)]) == [(None, "f", "11")]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.payloads import refused
+from support.payloads import TOKENS, refused, tokens_of
 from tokenrecords import entries_from_response, read_response
 
 
@@ -137,3 +137,10 @@ def test_the_mask_of_tools():
     refused({**MASKED, "tool_mask": [[1, 0], [1]], "env_mask": [[1, 1], [1]]}, "env_mask and tool_mask disagree")
     refused({**MASKED, "tool_mask": [[1, 0]]}, "trl: 2 completion_ids and 1 tool_mask")
     refused({**MASKED, "tool_mask": [None, [1]]}, "trl choice 0: tool_mask is null")
+
+
+def test_candidates_in_arrays():
+    payload = {"prompt_ids": [[1, 7]], "completion_ids": [[41, 2]], "logprobs": [[[-9.0, -0.125], [-0.5, -9.0]]]}
+    payload["logprob_token_ids"] = [np.array([[9, 41], [2, 9]])]
+    [choice] = read_response(payload)
+    assert tokens_of(choice) == TOKENS

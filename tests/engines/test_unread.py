@@ -107,3 +107,15 @@ def test_depth_is_no_fault():
     for _ in range(5000):
         deep = {"x": deep}
     assert read_response({"x": deep}) == []
+
+
+def test_an_array_of_no_ids_is_none():
+    assert read_response({**chat(), "x_ids": np.empty(0, np.int64)}) == []
+    assert read_response({**chat(), "x_ids": [np.empty(0, np.int64), []]}) == []
+
+
+def test_a_key_that_is_empty_or_no_text():
+    refused({"": {"x_ids": [41]}}, "and x_ids is not read")
+    refused({"a": {"": [{"x_ids": [41]}]}}, "and a.[0].x_ids is not read")
+    assert read_response({**chat(), "x": {7: [1], "y": {8: {"a_ids": []}}}}) == []
+    assert read_response({**chat(), 7: {"x_ids": [41]}}) == []

@@ -69,3 +69,31 @@ def test_faults():
 def test_aborted():
     [choice] = read_response(request(output(token_ids=[], logprobs=None, finish_reason="abort")))
     assert tokens_of(choice) == ([1, 7], [], [])
+
+
+def test_the_number_of_a_single_output_is_its_own():
+    assert [choice.index for choice in read_response(request(output(5), output(3)))] == [3, 5]
+    assert [choice.index for choice in read_response([request(output(5), output(3))])] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"outputs": [{"token_ids": [41]}]},
+        {"prompt_token_ids": [1], "outputs": []},
+        {"prompt_token_ids": [1], "outputs": [{"token_ids": [41]}, {}]},
+    ],
+)
+def test_what_only_resembles_a_request(body):
+    assert detect_dialect(body) == "unknown"
+
+
+def test_log_probs_of_parsed_outputs():
+    """Their candidates are by the text of an id; a number stands for itself."""
+    body = {"prompt_token_ids": [1, 7], "outputs": [{"index": 0, "token_ids": [41, 2]}]}
+    body["outputs"][0]["logprobs"] = [{"41": {"logprob": -0.125}, "9": {"logprob": -9.0}}, {"2": -0.5}]
+    assert tokens_of(read_response(body)[0]) == TOKENS
+    body["outputs"][0]["logprobs"] = [-0.125, {2: {"logprob": -0.5}, "2": {"logprob": -9.0}}]
+    assert tokens_of(read_response(body)[0]) == TOKENS
+    body["outputs"][0]["logprobs"] = [{"41": {}}, {"2": -0.5}]
+    refused(body, "vllm-engine choice 0: generation_log_probs[0] is null")

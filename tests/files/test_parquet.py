@@ -255,7 +255,7 @@ def test_a_row_that_holds_no_record_costs_itself_alone(path):
         assert read_parquet(path, on_error="skip") == entries
 
 
-@pytest.mark.parametrize("data", [b"", b"no Parquet", gzip.compress(b"x" * 100)])
+@pytest.mark.parametrize("data", [b"", b"no Parquet", gzip.compress(b"x" * 100)], ids=["empty", "text", "gzip"])
 def test_a_damaged_file_costs_itself_alone(tmp_path, path, data):
     path.write_bytes(data)
     write_parquet(tmp_path / "y.parquet", [make_entry()])

@@ -191,6 +191,7 @@ def test_equal_ids_are_equal_in_any_dtype() -> None:
         ids = np.array(values, np.int64)
         assert same_ids(ids, ids.astype(np.int8))
         assert not same_ids(ids, np.append(ids, 3))
+        assert not same_ids(np.append(ids, 3), ids)
         assert not same_ids(np.append(ids, 3), np.append(ids, 4).astype(np.int8))
     # As floats they would be equal.
     assert not same_ids(np.array([2**63 - 1]), np.array([2**63], np.uint64))

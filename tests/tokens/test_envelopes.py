@@ -75,3 +75,18 @@ def test_one_prompt_in_a_list():
     bare = {"completion_ids": [[2], [3]], "logprobs": [[-0.5]] * 2}
     found = read_response(bare, prompt_token_ids=[packed([1], "i32"), packed([7], "i32")])
     assert [choice.prompt_token_ids.tolist() for choice in found] == [[1], [7]]
+
+
+def test_what_an_envelope_holds_is_not_writable():
+    found = extract_token_fields({"output": [native(prompt_token_ids=packed([1, 7], "i32"))]})
+    assert not found["prompt_token_ids"].flags.writeable
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "generation_token_ids", "generation_log_probs"])
+def test_a_broken_one_is_an_error_where_fields_are_extracted(name):
+    kind = "f64" if name == "generation_log_probs" else "i32"
+    fields = native(**{name: f"ngtok1:{kind}:A"})
+    with pytest.raises(
+        ValueError, match=rf"^{name} is 'ngtok1:{kind}:A': ngtok1:{kind}:<base64> of whole little-endian"
+    ):
+        extract_token_fields({"output": [fields]})

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -219,3 +220,25 @@ def test_sizes_are_plain_digits_and_a_long_text_is_shown_short() -> None:
         with pytest.raises(ValueError, match="nrlre1") as caught:
             decode_routed_experts(f"nrlre1:int8:{sizes}:" + "A" * 1_000, tokens=1)
         assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (2, 1, 0), (0, 2, 2)])
+def test_lists_of_no_numbers_keep_their_rows(shape) -> None:
+    routes = decode_routed_experts(np.empty(shape, np.int32).tolist(), tokens=shape[0])
+    assert routes.dtype == np.int32
+    assert routes.shape == (*shape, 0, 0)[:3] if shape[0] else routes.shape == (0, 0, 0)
+
+
+def test_lists_of_no_numbers_are_of_three_levels_at_most() -> None:
+    with pytest.raises(ValueError, match=r"has shape \(1, 1, 1, 0\): 3 dimensions"):
+        decode_routed_experts([[[[]]]], tokens=1)
+
+
+def test_objects_in_a_npy_file_are_not_unpickled() -> None:
+    """Though it holds as many bytes as its header says."""
+    count = 1 + len(pickle.dumps(np.empty(1, object))) // 8
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": (count, 1, 1)})
+    file.write(pickle.dumps(np.empty(1, object)).ljust(8 * count, b"\0"))
+    with pytest.raises(ValueError, match=r"no readable \.npy file: Object arrays cannot be loaded"):
+        decode_routed_experts(b64(file.getvalue()), tokens=count)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.factories import as_arrays, call, conversation, delta
+from support.fingerprints import twin
 from support.places import DATA
 from tokenrecords import Chain, ChainBuild, TokenEntry, _core, build_chains, compute_digest
 
@@ -161,16 +162,10 @@ def test_a_time_that_is_nan_is_later_than_all_others(times: tuple[float, ...]) -
 
 
 def test_a_sequence_with_the_same_fingerprint_is_no_prefix() -> None:
-    def rotated(id_: int) -> int:
-        state = id_ * 0x9E37_79B9_7F4A_7C15 % 2**64
-        return (state << 23 | state >> 41) % 2**64
-
-    # The second id makes up for the first one, see rust/prefixes.rs.
-    twin = 5 ^ rotated(1) ^ rotated(2)
-    index = _core.PrefixIndex([([1, 5],), ([2, twin],)])
-    assert index.longest([1, 5], 2) == [0, 1]
-    entries = [call("short", [1], [5]), call("twin", [2], [twin, 3]), call("x", [1, 5, 3, 4], [6], "gone")]
-    assert index.longest([2, twin], 2) == [0, 1]
+    id_ = twin(1, 5, 2)
+    index = _core.PrefixIndex([([1, 5],), ([2, id_],)])
+    assert index.longest([1, 5], 2) == index.longest([2, id_], 2) == [0, 1]
+    entries = [call("short", [1], [5]), call("twin", [2], [id_, 3]), call("x", [1, 5, 3, 4], [6], "gone")]
     assert main(*entries).call_ids == ["short", "x"]
 
 

@@ -139,7 +139,7 @@ def test_more_tokens_than_int32_counts_are_refused() -> None:
     arrays = {"token_ids": np.int32(300), "loss_mask": np.False_, "log_probs": np.float64(0)}
     huge = dataclasses.replace(chain(3), **{name: np.broadcast_to(value, (2**30,)) for name, value in arrays.items()})
     with pytest.raises(ValueError, match=r"^2147483648 tokens are more than int32 offsets can count"):
-        pack_chains([huge] * 2, dtype="uint8")
+        pack_chains([huge] * 2, dtype="uint8", shared="each")
 
 
 def test_a_log_prob_beyond_float32_is_infinite_there() -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _IDS: Final = "output_ids"
 _ENTRIES: Final = "output_token_logprobs"
 _PROMPT_ENTRIES: Final = "input_token_logprobs"
-# Of `meta_info`. Of chunks taken as one, the last two are those of the last: pieces do not go on, and are read one by one.
+# Of `meta_info`. The last two of chunks taken as one are the last chunk's: pieces, which must be read one by one, are
+# refused then.
 _GROWING: Final = (_IDS, _ENTRIES, "output_token_sampling_mask", "output_token_sampling_logprobs")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tokenrecords.files.thrift import I32, STRUCT, Field, read_struct, read_varint, varint, written
+from tokenrecords.files.thrift import I32, STRUCT, Field, read_struct, read_varint, value_of, varint, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -197,25 +197,17 @@ def _pages(pages: pa.Buffer) -> list[_Page]:
     at = 0
     while at < len(data):
         header, at = read_struct(data, at)
-        kind, size, length = (_int(header, id_) for id_ in (1, 2, 3))
-        described = header[5].value if header.get(5, (0,))[0] == STRUCT else {}
-        levels, encoding, *of_levels = (_int(described, id_) for id_ in (1, 2, 3, 4))
+        kind, size, length = (value_of(header, id_, I32) for id_ in (1, 2, 3))
+        described = value_of(header, 5, STRUCT)
+        levels, encoding, *of_levels = (value_of(described, id_, I32) for id_ in (1, 2, 3, 4))
         if kind != _DATA_PAGE or of_levels != [RLE, RLE]:
             raise ValueError(f"a page of kind {kind}, its levels of the encodings {of_levels}")
         if not 0 <= length <= len(data) - at or size < 0 or levels < 1:
             raise ValueError(f"a page of {length:,} bytes and {levels:,} levels at byte {at:,} of {len(data):,}")
-        checksum = _int(header, 4) if 4 in header else None
+        checksum = value_of(header, 4, I32) if 4 in header else None
         found.append(_Page(pages.slice(at, length), size, levels, encoding, checksum))
         at += length
     return found
-
-
-def _int(fields: Struct, id_: int) -> int:
-    field = fields.get(id_)
-    if field is None or field.type != I32:
-        raise ValueError(f"a page's header has no number {id_}")
-    number: int = field.value
-    return number
 
 
 def _read_levels(body: pa.Buffer, levels: int, rows: int) -> tuple[Any, Any, int]:
@@ -248,12 +240,14 @@ def _zeros(data: memoryview, levels: int, most: int) -> Any:
         count = head >> 1
         if head & 1 or level > 1:
             raise ValueError("levels that are no runs of 0 and 1")
+        if count > levels - position:
+            raise ValueError(f"more than {levels:,} levels")
         if not level:
             if count > most - len(zeros):
                 raise ValueError(f"more than {most:,} lists")
             zeros.extend(range(position, position + count))
         position += count
-    if position != levels:
+    if position < levels:
         raise ValueError(f"{position:,} levels, the page says {levels:,}")
     return np.array(zeros, np.int64)
 

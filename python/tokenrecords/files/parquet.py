@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
@@ -16,7 +15,7 @@ from tokenrecords.files.arrow import as_rows, in_chunks, made_of, record_schema
 from tokenrecords.files.jsonl import RecordError, left_out
 from tokenrecords.files.names import PARQUET, is_compressed
 from tokenrecords.files.remote import RemotePath
-from tokenrecords.files.row_groups import GroupWriter, read_group
+from tokenrecords.files.row_groups import GroupReader, GroupWriter
 from tokenrecords.files.sources import record_files
 
 if TYPE_CHECKING:
@@ -158,10 +157,9 @@ def _read(file: AnyPath) -> Iterator[TokenEntry | RecordError]:
     name = str(file)
     try:
         with ExitStack() as stack:
-            opened = stack.enter_context(_opened(file))
-            parquet = stack.enter_context(pq.ParquetFile(opened, page_checksum_verification=True))
-            for group in range(parquet.num_row_groups):
-                for made in made_of(read_group(parquet, opened, group)):
+            groups = GroupReader(stack.enter_context(_opened(file)))
+            for group in range(groups.count):
+                for made in made_of(groups.read(group)):
                     row += 1
                     if isinstance(made, TokenEntry):
                         set_origin(made, name, row)

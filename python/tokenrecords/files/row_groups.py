@@ -11,8 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tokenrecords.files.arrow import RECORD_SCHEMA, holds_arrays, to_batch
+from tokenrecords.files.footer import MAGIC, DamagedFooterError, read_footer, sealed
 from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, LEVEL, PAGE, PLAIN, RLE, read_lists, write_lists
-from tokenrecords.files.thrift import I16, I32, I64, LIST, STRUCT, Field, read_struct, written
+from tokenrecords.files.thrift import (
+    BINARY,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    Field,
+    elements_of,
+    read_struct,
+    value_of,
+)
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
@@ -32,14 +44,15 @@ _OPTIONS: Final = {
     "write_statistics": [name for name in RECORD_SCHEMA.names if name not in ARRAY_FIELDS],
     "write_page_checksum": True,
 }
-_MAGIC: Final = b"PAR1"
-_WIDTHS: Final = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+_ZSTD: Final = 6
+_WIDTHS: Final = {1: 32, 2: 64, 4: 32, 5: 64}  # bits of the types INT32, INT64, FLOAT and DOUBLE
 
-# The fields of parquet.thrift that are changed here: of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
+# The fields of parquet.thrift that are read or changed here: of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _ROWS, _GROUPS = 3, 4
-_COLUMNS, _TOTAL_SIZE, _GROUP_OFFSET, _TOTAL_COMPRESSED, _ORDINAL = 1, 2, 5, 6, 7
+_COLUMNS, _TOTAL_SIZE, _GROUP_ROWS, _GROUP_OFFSET, _TOTAL_COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _META = 3
 _TYPE, _USED_ENCODINGS, _PATH, _CODEC, _VALUES, _SIZE, _COMPRESSED, _DATA, _DICTIONARY = 1, 2, 3, 4, 5, 6, 7, 9, 11
+_HISTOGRAMS: Final = 16  # of levels: pyarrow 26 ends the process where they do not fit the schema of a damaged footer
 
 
 class GroupWriter:
@@ -52,7 +65,7 @@ class GroupWriter:
         self._rows = 0
         self._groups: list[Struct] = []
         self._footer: Struct = {}
-        self._put(_MAGIC)
+        self._put(MAGIC)
 
     def write(self, rows: list[Row]) -> None:
         """Write a row group of these rows, of which there is one at least."""
@@ -72,6 +85,7 @@ class GroupWriter:
                 for part in lists[name].parts:
                     self._put(part)
             else:
+                meta.pop(_HISTOGRAMS, None)
                 start = meta.get(_DICTIONARY, meta[_DATA]).value
                 for offset in meta.keys() & {_DATA, _DICTIONARY}:
                     meta[offset] = Field(I64, meta[offset].value - start + self._at)
@@ -89,8 +103,7 @@ class GroupWriter:
         if not self._groups:
             self._by_pyarrow([])
         groups = Field(LIST, Field(STRUCT, self._groups))
-        tail = written({**self._footer, _ROWS: Field(I64, self._rows), _GROUPS: groups})
-        self._put(tail + len(tail).to_bytes(4, "little") + _MAGIC)
+        self._put(sealed({**self._footer, _ROWS: Field(I64, self._rows), _GROUPS: groups}))
 
     def _lists(self, rows: list[Row], name: str) -> Chunk:
         dtype = np.dtype(self._schema.field(name).type.value_type.to_pandas_dtype())
@@ -131,49 +144,73 @@ def _meta_of(lists: Chunk, of_empty: Struct, at: int, encoding: int) -> Struct:
     }
 
 
-def read_group(parquet: pq.ParquetFile, file: pa.NativeFile, group: int) -> pa.Table:
-    """A row group of a file: what `parquet.read_row_group` gives.
+class GroupReader:
+    """Reads the row groups of a Parquet file."""
 
-    Raises:
-        ValueError: It is damaged; also OSError and pyarrow's own.
-    """
-    schema = parquet.schema_arrow
-    try:
-        lists = _lists_of(parquet, file, group)
-    except (ValueError, IndexError, OSError, pa.ArrowException):
-        lists = {}  # not as they are written here, or damaged: pyarrow reads them, or says what is wrong
-    if not lists:
-        return parquet.read_row_group(group)
-    rest = parquet.read_row_group(group, columns=[name for name in schema.names if name not in lists])
-    columns = [lists[name] if name in lists else rest.column(name) for name in schema.names]
-    return pa.Table.from_arrays(columns, schema=schema)
+    def __init__(self, file: pa.NativeFile) -> None:
+        """Of an open file.
 
+        Raises:
+            ValueError: It is damaged; also OSError and pyarrow's own.
+        """
+        self._file = file
+        try:
+            # pyarrow's own objects end the process where a footer is damaged.
+            self._groups = elements_of(read_footer(file), _GROUPS, STRUCT)
+        except DamagedFooterError:
+            raise
+        except (ValueError, OSError, pa.ArrowException):
+            self._groups = []  # pyarrow says what is wrong
+        self._parquet = pq.ParquetFile(file, page_checksum_verification=True)
+        self.count: int = self._parquet.num_row_groups
 
-def _lists_of(parquet: pq.ParquetFile, file: pa.NativeFile, group: int) -> dict[str, pa.ListArray]:
-    """The columns of lists of numbers, by name, that are as they are written here.
+    def read(self, group: int) -> pa.Table:
+        """A row group: what `ParquetFile.read_row_group` gives.
 
-    Raises:
-        ValueError: A column is damaged, or of a kind that is not written here; also OSError and pyarrow's own.
-    """
-    described = parquet.metadata.row_group(group)
-    lists: dict[str, pa.ListArray] = {}
-    if len(set(parquet.schema_arrow.names)) < len(parquet.schema_arrow.names):
+        Raises:
+            ValueError: It is damaged; also OSError and pyarrow's own.
+        """
+        schema = self._parquet.schema_arrow
+        try:
+            lists = self._lists(group)
+        except (ValueError, LookupError, OSError, pa.ArrowException):
+            lists = {}  # not as they are written here, or damaged: pyarrow reads them, or says what is wrong
+        if not lists:
+            return self._parquet.read_row_group(group)
+        rest = self._parquet.read_row_group(group, columns=[name for name in schema.names if name not in lists])
+        columns = [lists[name] if name in lists else rest.column(name) for name in schema.names]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _lists(self, group: int) -> dict[str, pa.ListArray]:
+        """The columns of lists of numbers, by name, that are as they are written here.
+
+        Raises:
+            ValueError: A column is damaged, or of a kind that is not written here; also LookupError, OSError and
+                pyarrow's own.
+        """
+        schema = self._parquet.schema_arrow
+        described = self._groups[group]
+        rows = value_of(described, _GROUP_ROWS, I64)
+        lists: dict[str, pa.ListArray] = {}
+        if len(set(schema.names)) < len(schema.names):
+            return lists
+        for column in elements_of(described, _COLUMNS, STRUCT):
+            meta = value_of(column, _META, STRUCT)
+            name, *rest = (part.decode() for part in elements_of(meta, _PATH, BINARY))
+            if rest == ["list", "element"] and _is_read_here(schema.field(name), meta):
+                self._file.seek(value_of(meta, _DATA, I64))
+                pages = self._file.read_buffer(value_of(meta, _COMPRESSED, I64))
+                lists[name] = read_lists(pages, rows, schema.field(name).type)
         return lists
-    for index in range(described.num_columns):
-        column, shape = described.column(index), parquet.schema.column(index)
-        name, _, rest = column.path_in_schema.partition(".")
-        if rest != "list.element" or (shape.max_repetition_level, shape.max_definition_level) != (1, 1):
-            continue
-        type_ = parquet.schema_arrow.field(name).type
-        if not (
-            pa.types.is_list(type_)
-            and holds_arrays(type_)
-            and _WIDTHS.get(column.physical_type, 0) * 8 == type_.value_type.bit_width
-            and column.compression == "ZSTD"
-            and not column.has_dictionary_page
-        ):
-            continue
-        file.seek(column.data_page_offset)
-        pages = file.read_buffer(column.total_compressed_size)
-        lists[name] = read_lists(pages, described.num_rows, type_)
-    return lists
+
+
+def _is_read_here(field: pa.Field, meta: Struct) -> bool:
+    """True of lists of numbers where nothing can be missing, that are compressed by zstd and have no dictionary."""
+    return (
+        pa.types.is_list(field.type)
+        and holds_arrays(field.type)
+        and not (field.nullable or field.type.value_field.nullable)
+        and _WIDTHS.get(value_of(meta, _TYPE, I32)) == field.type.value_type.bit_width
+        and value_of(meta, _CODEC, I32) == _ZSTD
+        and _DICTIONARY not in meta
+    )

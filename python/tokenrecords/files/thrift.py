@@ -45,6 +45,26 @@ def read_struct(data: bytes | memoryview, at: int = 0) -> tuple[Struct, int]:
         raise ValueError(f"the struct at byte {at} is cut off") from None
 
 
+def value_of(fields: Struct, id_: int, type_: int) -> Any:
+    """The value of a field of this type.
+
+    Raises:
+        ValueError: There is none.
+    """
+    field = fields.get(id_)
+    if field is None or field.type != type_:
+        raise ValueError(f"there is no field {id_} of type {type_}")
+    return field.value
+
+
+def elements_of(fields: Struct, id_: int, type_: int) -> list[Any]:
+    """The elements of a list of this type; raises as `value_of`."""
+    of, elements = value_of(fields, id_, LIST)
+    if of != type_:
+        raise ValueError(f"field {id_} is a list of type {of}: type {type_} is needed")
+    return list(elements)
+
+
 class _Reader:
     def __init__(self, data: bytes | memoryview, at: int) -> None:
         self.data = data

@@ -151,8 +151,8 @@ def _from_nested(value: Any) -> Routes:
             routes = np.array(value)
         except ValueError as error:
             raise ValueError(f"routed_experts is not a rectangular list: {error}") from None
-        if routes.size == 0 and routes.ndim < 3:
-            routes = np.empty((len(routes) if routes.ndim else 0, 0, 0), dtype=np.int32)
+        if routes.size == 0:  # what lists of no numbers are of, nothing says
+            routes = np.empty((*routes.shape, 0, 0)[: max(3, routes.ndim)], dtype=np.int32)
     if routes.dtype.kind not in "iu":
         raise ValueError(f"routed_experts is {type(value).__name__} of {routes.dtype}: routes must be integers")
     return routes if isinstance(value, np.ndarray) else _as_int32(routes)

@@ -1,0 +1,122 @@
+"""What each engine must be asked for its tokens, and what the answer shows because of it."""
+
+from typing import Any
+
+import pytest
+from tokenrecords.engines.requests import ASKS, ENDPOINTS, Ask, asking, merged
+
+IDS = {"return_token_ids": True}
+SCORED = {"return_token_ids": True, "logprobs": True}
+TEXT = {"return_token_ids": True, "logprobs": 0}
+LMDEPLOY = {"return_token_ids": True, "return_logprob": True}
+RESPONSES = {"enable_response_messages": True, "include": ["message.output_text.logprobs"]}
+GENERATE = {"sampling_params": {"logprobs": 0}}
+INPUTS = {"return_input_ids": True, "return_output_ids": True, "logprobs": True}
+SGLANG = {"return_logprob": True, "return_prompt_token_ids": True}
+TGI = {"parameters": {"details": True, "decoder_input_details": True}}
+DYNAMO = {"logprobs": True, "nvext": {"extra_fields": ["engine_data"]}}
+# What a request that asks for nothing must say, whole and streamed.
+ASKED: dict[str, dict[str, tuple[Any, Any]]] = {
+    engine: {
+        "chat": (SCORED, SCORED),
+        "completions": (TEXT, TEXT),
+        "responses": (RESPONSES, RESPONSES),
+        "messages": (IDS, IDS),
+        "vllm-generate": (GENERATE, GENERATE),
+    }
+    for engine in ("vllm", "litellm")
+} | {
+    "sglang": {"chat": (SCORED, INPUTS), "completions": (TEXT, TEXT), "generate": (SGLANG, SGLANG)},
+    "lmdeploy": dict.fromkeys(("chat", "messages", "generate"), (LMDEPLOY, LMDEPLOY)),
+    "llama-cpp": {
+        "chat": ({"logprobs": True}, {"logprobs": True}),
+        "completion": ({"return_tokens": True, "n_probs": 1},) * 2,
+    },
+    "together": {"chat": ({"logprobs": 1, "echo": True}, {"logprobs": 1})},
+    "dynamo": {"chat": (DYNAMO, DYNAMO)},
+    "tgi": {"generate": (TGI, TGI)},
+}
+
+
+def changed(asks: Any, request: dict[str, Any], *, streamed: bool = False) -> dict[str, Any]:
+    return asking(asks, request, streamed=streamed)[0]
+
+
+def test_what_each_engine_is_asked_for() -> None:
+    found = {
+        engine: {
+            endpoint: tuple(changed(asks, {}, streamed=streamed) for streamed in (False, True))
+            for endpoint, asks in endpoints.items()
+        }
+        for engine, endpoints in ASKS.items()
+    }
+    assert found == ASKED
+    assert {endpoint for endpoints in ASKS.values() for endpoint in endpoints} == set(ENDPOINTS.values())
+
+
+def test_a_request_that_asks_itself_is_not_changed() -> None:
+    for engine, endpoints in ASKS.items():
+        for endpoint, asks in endpoints.items():
+            for streamed in (False, True):
+                request = changed(asks, {}, streamed=streamed)
+                assert asking(asks, request, streamed=streamed) == ({}, []), (engine, endpoint)
+
+
+def test_what_a_request_says_beside_it_stays() -> None:
+    held = {"sampling_params": {"top_p": 0.5, "logprobs": None}}
+    assert changed(ASKS["vllm"]["vllm-generate"], held) == {"sampling_params": {"top_p": 0.5, "logprobs": 0}}
+    assert held == {"sampling_params": {"top_p": 0.5, "logprobs": None}}
+    for wrong in (None, 5, "x", []):
+        assert changed(ASKS["vllm"]["vllm-generate"], {"sampling_params": wrong}) == GENERATE
+    assert changed(ASKS["tgi"]["generate"], {"parameters": {"details": True, "n": 2}}) == {
+        "parameters": {"details": True, "n": 2, "decoder_input_details": True}
+    }
+
+
+def test_a_list_keeps_what_the_request_names() -> None:
+    asks = ASKS["vllm"]["responses"]
+    assert changed(asks, {"include": ["a"], "enable_response_messages": 1}) == {
+        "include": ["a", "message.output_text.logprobs"]
+    }
+    assert changed(asks, {"include": "a"})["include"] == ["message.output_text.logprobs"]
+    several = Ask(("include",), ["a", "b"], {})
+    assert several.is_met_by(["b", "c", "a"])
+    assert not several.is_met_by(["a"])
+    assert not several.is_met_by("ab")
+
+
+@pytest.mark.parametrize(
+    ("least", "said", "is_met"),
+    [
+        *[(0, 0, True), (0, 5, True), (0, -1, False), (0, False, False), (0, True, True), (0, None, False)],
+        *[(0, "1", False), (1, 0, False), (1, 1, True), (1, 2, True), (1, True, True)],
+    ],
+)
+def test_a_least_number(least, said, is_met):
+    assert Ask(("n_probs",), least, {}).is_met_by(said) is is_met
+
+
+def test_the_asks_that_are_missing_are_given_in_order() -> None:
+    asks = ASKS["vllm"]["chat"]
+    assert asking(asks, {}, streamed=False)[1] == list(asks)
+    assert asking(asks, {"return_token_ids": True}, streamed=False)[1] == [asks[1]]
+
+
+def test_what_several_show_is_shown_together() -> None:
+    assert merged([{"a": None}, {"b": {"x": None}}, {"b": {"y": None}}]) == {"a": None, "b": {"x": None, "y": None}}
+    # Where one shows the whole member, nothing within it is told apart.
+    for shown in ([{"a": None}, {"a": {"x": None}}], [{"a": {"x": None}}, {"a": None}]):
+        assert merged(shown) == {"a": None}
+    assert merged([]) == {}
+
+
+def test_a_proxy_shows_ids_on_the_choice_and_what_it_swept_off() -> None:
+    ids = {"token_ids": None, "prompt_token_ids": None}
+    assert merged(ask.shown for ask in ASKS["litellm"]["chat"]) == {
+        "prompt_token_ids": None,
+        "choices": {**ids, "provider_specific_fields": ids, "logprobs": None},
+    }
+    assert merged(ask.shown for ask in ASKS["vllm"]["chat"]) == {
+        "prompt_token_ids": None,
+        "choices": {**ids, "logprobs": None},
+    }
