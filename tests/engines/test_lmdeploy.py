@@ -66,6 +66,14 @@ def test_generate_is_told_from_sglang_by_its_pairs():
     assert detect_dialect(sglang_sample()) == "sglang-generate"
 
 
+def test_routes_of_a_message_stand_on_the_body():
+    body = {"type": "message", "role": "assistant", "content": [], "output_ids": [41], "routed_experts": [[[0]]]}
+    body["output_token_logprobs"] = [[-0.5, 41]]
+    for prompt in ({}, {"prompt_token_ids": [1]}):
+        [choice] = read_response({**body, **prompt}, prompt_token_ids=[1])
+        assert choice.routed_experts == [[[0]]]
+
+
 @pytest.mark.parametrize("name", ["output_ids", "output_token_logprobs", "gen_tokens"])
 def test_a_key_that_holds_null_is_no_sign(name):
     body = {"type": "message", "role": "assistant", "content": []}
@@ -79,3 +87,8 @@ def test_one_pair_at_either_end_is_the_sign():
     for entries in ([PAIRS[0], None], [None, PAIRS[1]]):
         sample = {"text": "ok", "output_ids": [41, 2], "meta_info": {"output_token_logprobs": entries}}
         assert detect_dialect(sample) == "lmdeploy-generate"
+
+
+def test_an_entry_that_is_too_short():
+    refused(chat(output_token_logprobs=[[-0.125, 41], [-0.5]], output_ids=None), "generation_token_ids[1] is null")
+    refused(chat(output_token_logprobs=[[-0.125, 41], []], output_ids=None), "generation_log_probs[1] is null")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tokenrecords._core import ChunkRules
 from tokenrecords.engines.body import Entries, is_entries
 from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.joining import RULES, Growing, append, closed, set_once, unpacked
+from tokenrecords.engines.joining import RULES, Growing, append, closed, number, set_once, unpacked
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
 from tokenrecords.engines.payload import choices_of, count, listed, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _IDS: Final = ("token_ids", "output_ids", "gen_tokens", GENERATION)
 _SCORES: Final = ("output_token_logprobs", LOG_PROBS)
-_LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK, "sampling_mask"})
+_LISTS: Final = frozenset({*_IDS, "completion_token_ids", *_SCORES, LOSS_MASK, "sampling_mask"})
 # Said once for the whole response; said again, it must be the same.
-_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "indexer_topk"})
+_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "raw_output", "indexer_topk"})
 _ONCE_IN_EXTENSIONS: Final = frozenset({"input_ids", "output_ids"})
 # What engines add as an object.
 _OF_ENGINES: Final = ("meta_info", "nvext", "sglext", "sgl_ext", "provider_specific_fields")
 # Said in each chunk: the first one stays.
 _FIRST: Final = frozenset({"id", "request_id", "object", "created", "model", "role"})
 # Said again from the start in each chunk, with what is new at the end, or in pieces.
-_GROWING: Final = frozenset({"completion_token_ids", "output_token_logprobs", "input_token_logprobs"})
+_GROWING: Final = frozenset({"output_token_logprobs", "input_token_logprobs"})
 
 _FUNCTION: Final = {"name": "never", "*": "text"}
 _RULES: Final = {
@@ -78,9 +78,7 @@ class Completion:
                 raise ValueError(f"chunk {k}: {name} {own!r} of another response than {held!r}")
         _merge(self._head, {key: value for key, value in chunk.items() if key != "choices"}, k)
         for choice in map(mapping, choices_of(chunk)):
-            index = choice.get("index")
-            if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
-                raise ValueError(f"chunk {k}: choice index must be an integer, got {index!r}")
+            index = number(choice.get("index"), "choice index", k)
             self._choices.setdefault(index, _Choice()).add(k, choice)
 
     def payload(self) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class ServedChoice:
         response_id: The engine's id of this choice, where it gives one to each.
         generation_loss_mask: Shape `(generation,)`: 1 for a token that the model sampled, 0 for one that a tool or the
             environment wrote; a list or an array as it came, None where nobody said.
-        extras: What the response says of its making (`weight_version`, `sampling_mask`, `indexer_topk`, `ng_*`).
+        extras: What the response says of its making (`weight_version`, `weight_versions`, `sampling_mask`,
+            `sampling_log_probs`, `indexer_topk`, `ng_*`).
     """
 
     index: int
@@ -116,7 +117,7 @@ def settle(raw: RawChoice) -> ServedChoice:
         output_items=raw.output_items,
         token_item_index=raw.token_item_index,
         finish_reason=raw.finish_reason,
-        response_id=raw.response_id,
+        response_id=None if raw.response_id is None else str(raw.response_id),  # TensorRT-LLM numbers its requests
         generation_loss_mask=_mask(raw, generated),
         extras={name: _said_once(raw, name) for name in _extras(raw)},
     )
@@ -247,7 +248,7 @@ def _first_unequal(a: Any, b: Any) -> int | None:
         return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.tobytes() == b.tobytes():
         return None
-    return _first_true_or_end(np.asarray(a), np.asarray(b), lambda x, y: x != y)
+    return _first_true_or_end(_exact(a), _exact(b), lambda x, y: x != y)
 
 
 def _first_unequal_log_prob(a: Any, b: Any) -> int | None:
@@ -271,7 +272,13 @@ def _first_unequal_value(a: Any, b: Any) -> int | None:
 
 def _first_unequal_but_clipped(exact: Any, clipped: Any) -> int | None:
     """As `_first_unequal`, but 0 stands for any id among the clipped ones."""
-    return _first_true_or_end(np.asarray(exact), np.asarray(clipped), lambda x, y: (x != y) & (y != 0))
+    return _first_true_or_end(_exact(exact), _exact(clipped), lambda x, y: (x != y) & (y != 0))
+
+
+def _exact(ids: Any) -> Any:
+    """Ids as an array. Of a list with one of 2**63 or more beside a smaller one numpy would make floats."""
+    array = np.asarray(ids)
+    return array if array is ids or array.dtype.kind != "f" else np.asarray(ids, object)
 
 
 def _first_unequal_flag(a: Any, b: Any) -> int | None:

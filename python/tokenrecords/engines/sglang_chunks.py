@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import RULES, Growing, closed, set_once
+from tokenrecords.engines.joining import RULES, Growing, closed, number, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import PROMPT
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _IDS: Final = "output_ids"
 _ENTRIES: Final = "output_token_logprobs"
 _PROMPT_ENTRIES: Final = "input_token_logprobs"
+# Of `meta_info`. The last two of chunks taken as one are the last chunk's: pieces, which must be read one by one, are
+# refused then.
+_GROWING: Final = (_IDS, _ENTRIES, "output_token_sampling_mask", "output_token_sampling_logprobs")
 
 
 class Generate:
@@ -49,11 +52,8 @@ class Generate:
         """
         if "meta_info" not in chunk and _IDS not in chunk:
             raise ValueError(f"chunk {k}: no chunk of an answer of /generate: it has no meta_info")
-        index = chunk.get("index")
-        index = 0 if index is None else index
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise ValueError(f"chunk {k}: index must be an integer, got {index!r}")
-        self._samples.setdefault(index, _Sample()).add(k, chunk, check_ids=self._check_ids)
+        index = number(chunk.get("index"), "index", k)
+        self._samples.setdefault(index or 0, _Sample()).add(k, chunk, check_ids=self._check_ids)
 
     def payload(self) -> Any:
         """The sample; a list of several in order of index."""
@@ -78,7 +78,7 @@ class _Sample:
         counted, text = meta.get("completion_tokens"), chunk.get("text")
         if counted is None:
             self._whole = self._guess(text, meta)
-        for into, holder, name in ((self._body, chunk, _IDS), (self._meta, meta, _IDS), (self._meta, meta, _ENTRIES)):
+        for into, holder, name in ((self._body, chunk, _IDS), *((self._meta, meta, name) for name in _GROWING)):
             if holder.get(name) is not None:
                 grown = into.setdefault(name, Growing(name)).add(k, holder[name], counted, whole=self._whole)
                 self._whole = self._whole if grown is None else grown
@@ -95,7 +95,7 @@ class _Sample:
         for key, value in meta.items():
             if key == _PROMPT_ENTRIES:
                 _set_prompt(self._meta, value, k)
-            elif key not in (_IDS, _ENTRIES) and (value is not None or key not in self._meta):
+            elif key not in _GROWING and (value is not None or key not in self._meta):
                 self._meta[key] = value
 
     def _guess(self, text: Any, meta: Mapping[str, Any]) -> bool | None:
