@@ -223,6 +223,27 @@ mod tests {
     }
 
     #[test]
+    fn words_that_might_name_an_id_stand_alone() {
+        let part = |word: &str| format!(r#"{{"l":["{word}"]}}"#);
+        for odd in [
+            "token_id:",
+            "token_id:1x",
+            "token_id:-1",
+            "token_id:1234567890",
+            r"token_id:\u0031",
+            r"\u0074oken_id:1",
+            r"t\u006fken_id:1",
+        ] {
+            let odd = part(odd);
+            assert_eq!(joined(&[&odd, &odd]).unwrap(), format!("[{odd},{odd}]"));
+        }
+        for word in ["token_id:123456789", "token_id:0", "token", r"\u0075", r"x\u0074", "Token_id:"] {
+            let plain = part(word);
+            assert_eq!(joined(&[&plain, &plain]).unwrap(), format!(r#"[{{"l":["{word}","{word}"]}}]"#));
+        }
+    }
+
+    #[test]
     fn lists_of_a_chunk_that_are_as_long_as_each_other_stay_so() {
         let part = |l: &str, e: &str| format!(r#"{{"l":[{l}],"e":[{e}]}}"#);
         let (one, two) = (r#"{"a":1}"#, r#"{"a":1},{"a":2}"#);
