@@ -223,6 +223,36 @@ mod tests {
     }
 
     #[test]
+    fn chunks_of_another_kind_stand_alone() {
+        let key = |key: &str, rule| (key.as_bytes().to_vec(), rule);
+        let kinds = vec![br#""a""#.to_vec(), br#""b""#.to_vec()];
+        let keys =
+            vec![key("k", Rule::OneOf(kinds)), key("v", Rule::Last), key("e", Rule::Entries), key("f", Rule::Entries)];
+        let rules = Rules { keys, other: Rule::Same };
+        let joined = |chunks: &[&str]| {
+            let text = join_chunks(chunks.iter().map(|text| text.as_bytes()), &rules).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        for alone in [
+            r#"{"v":1}"#,
+            r#"{"k":null,"v":1}"#,
+            r#"{"k":"c","v":1}"#,
+            r#"{"k":1,"v":1}"#,
+            r#"{"k":["a"],"v":1}"#,
+            r#"{"k":"a","e":[{"x":1}],"f":[{"x":1}]}"#,
+        ] {
+            assert_eq!(joined(&[alone, alone]), format!("[{alone},{alone}]"));
+        }
+        for kind in ["a", "b"] {
+            let part = |value: usize| format!(r#"{{"k":"{kind}","v":{value},"e":[{{"x":1}}],"f":null}}"#);
+            let both = part(2).replace(r#"{"x":1}"#, r#"{"x":1},{"x":1}"#);
+            assert_eq!(joined(&[&part(1), &part(2)]), format!("[{both}]"));
+        }
+        let (a, b) = (r#"{"k":"a","v":1}"#, r#"{"k":"b","v":1}"#);
+        assert_eq!(joined(&[a, b]), format!("[{a},{b}]"));
+    }
+
+    #[test]
     fn words_that_might_name_an_id_stand_alone() {
         let part = |word: &str| format!(r#"{{"l":["{word}"]}}"#);
         for odd in [
