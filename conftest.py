@@ -15,6 +15,8 @@ from typing import Any
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+pytest_plugins = ["support.skips"]
+
 HERE = Path(__file__).parent
 DIRECTORY = "__directory__"
 

@@ -33,7 +33,7 @@ GYM = "nemo-gym==0.7.0"
 
 def tool(name: str) -> str:
     """The requirement of a tool in the extras `dev` and `test`, for sessions that need it alone."""
-    return next(requirement for requirement in EXTRAS["dev"] + EXTRAS["test"] if re.match(rf"{name}\b", requirement))
+    return next(each for each in EXTRAS["dev"] + EXTRAS["test"] if re.match(rf"{name}(?![\w-])", each))
 
 
 def install(session: nox.Session, extras: str, *others: str) -> None:
@@ -46,6 +46,11 @@ def install(session: nox.Session, extras: str, *others: str) -> None:
     session.install(f"tokenrecords[{extras}] @ {built.as_uri()}", *others)
 
 
+def pytest(session: nox.Session, *arguments: str, skips: str = "none", **variables: str) -> None:
+    """Run tests; one that is skipped, and that `tests/support/skips.py` does not allow by the name `skips`, fails."""
+    session.run("pytest", *arguments, env={"TOKENRECORDS_SKIPS": skips, **variables})
+
+
 def cargo(session: nox.Session, *arguments: str, **variables: str) -> None:
     """Run cargo; features of the Python extension are built for the session's Python."""
     session.run("cargo", *arguments, external=True, env=variables)
@@ -55,14 +60,14 @@ def cargo(session: nox.Session, *arguments: str, **variables: str) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, on each Python."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    pytest(session, *(session.posargs or ("-n", "auto")), skips="elsewhere")
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
     """The whole suite once more: lines and branches of the Python layer that it runs."""
     install(session, "test", tool("pytest-cov"))
-    session.run("pytest", "--cov", "--cov-report=term-missing")
+    pytest(session, "-n", "auto", "--cov", "--cov-report=term-missing", skips="elsewhere")
 
 
 @nox.session
@@ -91,31 +96,27 @@ def types(session: nox.Session) -> None:
 def readers(session: nox.Session) -> None:
     """What others read of our Parquet files, and give back."""
     install(session, "test", "duckdb", "polars", "datasets")
-    session.run("pytest", "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
+    pytest(session, "tests/files/test_readers.py", "tests/training/test_readers.py", "docs/files.md")
 
 
 @nox.session
 def clusters(session: nox.Session) -> None:
     """Records and chains on a Ray of two CPUs."""
     install(session, "ray,test")
-    session.run("pytest", "tests/ray", env={"TOKENRECORDS_CLUSTERS": "1"})
+    pytest(session, "tests/ray")
     session.run("python", "benches/clusters.py", "2")
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """The page of rollouts in Chromium, which is installed where it is missing; a test that is skipped is a failure."""
+    """The page of rollouts in Chromium, which is installed where it is missing."""
     if not shutil.which("chromedriver"):
         sudo = () if os.geteuid() == 0 else ("sudo",)
         session.run(*sudo, "apt-get", "update", "--quiet", external=True)
         packages = ("--no-install-recommends", "chromium", "chromium-driver")
         session.run(*sudo, "apt-get", "install", "--quiet", "--yes", *packages, external=True)
     install(session, "test", "selenium>=4.20", "tokenizers>=0.20")
-    results = Path(session.create_tmp()).resolve() / "results.xml"
-    session.run("pytest", "--junitxml", str(results), "tests/report")
-    skipped = [case.get("name") for case in ET.parse(results).iter("testcase") if case.find("skipped") is not None]  # noqa: S314 - pytest wrote it just now
-    if skipped:
-        session.error(f"skipped: {skipped}")
+    pytest(session, "tests/report")
 
 
 @nox.session(venv_backend="none")
@@ -136,7 +137,8 @@ def docs(session: nox.Session) -> None:
 
     `nox -s docs -- serve` serves the site, and builds it again where a page changes.
     """
-    session.install(*EXTRAS["docs"], tool("pytest"))  # the package itself is read, not imported
+    # The package itself is read, not imported. The settings in pyproject.toml are of these plugins, too.
+    session.install(*EXTRAS["docs"], *map(tool, ("pytest", "pytest-timeout", "pytest-xdist")))
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # a notice of the theme's makers
     if session.posargs:
         session.run("mkdocs", *session.posargs, env=quiet)
@@ -202,7 +204,7 @@ def wheel(session: nox.Session) -> None:
 def clients(session: nox.Session) -> None:
     """Agents of other makers behind the gateway: Anthropic's client, litellm."""
     install(session, "test", "anthropic>=0.50", "litellm>=1.60")
-    session.run("pytest", "-q", "tests/gateway/test_clients.py", "tests/gateway/test_other_clients.py")
+    pytest(session, "-q", "tests/gateway/test_clients.py", "tests/gateway/test_other_clients.py")
 
 
 @nox.session(python="3.13", default=False)
@@ -211,7 +213,32 @@ def kills(session: nox.Session) -> None:
     install(session, "test")
     count = int(session.posargs[0]) if session.posargs else 200
     test = ("tests/gateway/test_command.py", "-k", "survives_a_kill")
-    session.run("pytest", "-q", *test, env={"TOKENRECORDS_KILLS": str((count + 1) // 2)})
+    pytest(session, "-q", f"--timeout={300 + count}", *test, TOKENRECORDS_KILLS=str((count + 1) // 2))
+
+
+@nox.session(default=False)
+def mutants(session: nox.Session) -> None:
+    """Mistakes are planted in rooms or files, one at a time, in a copy: those that the tests let live are printed.
+
+    `nox -s mutants -- lineage text/html rust/digest`: in the Python layer, the room's own tests are run; in the core,
+    `cargo test`. What was found stays in target/mutants, from where another run goes on; what lived is planted again.
+    """
+    rooms = session.posargs or session.error("a room is needed: nox -s mutants -- lineage")
+    of_rust = [room for room in rooms if room.startswith("rust/")]
+    if of_rust != rooms:
+        install(session, "test", "cosmic-ray>=8.4")
+    if of_rust and not shutil.which("cargo-mutants"):
+        cargo(session, "install", "--quiet", "--locked", "cargo-mutants")
+    for room in rooms:
+        if room not in of_rust:
+            session.run("python", "tests/support/mutants.py", room)
+            continue
+        output = HERE / "target" / "mutants" / room.replace("/", "-")
+        output.mkdir(parents=True, exist_ok=True)
+        files = f"{room}/**" if (HERE / room).is_dir() else f"{room}.rs"
+        options = ("--no-default-features", "--iterate", "--file", files, "--output", str(output))
+        # 2 and 3: some lived, or took too long.
+        session.run("cargo", "mutants", *options, external=True, success_codes=[0, 2, 3])
 
 
 @nox.session
@@ -265,7 +292,7 @@ def sanitize(session: nox.Session) -> None:
         asked = "detect_leaks=0:allocator_may_return_null=1"
         checked = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": asked, "PYTHONMALLOC": "malloc"}
         strange = ("tests/core", "tests/entry", "tests/engines/test_body.py", "tests/engines/test_sse.py")
-        session.run("pytest", "-q", "--capture=sys", *strange, env={**checked, "PYTHONPATH": name})
+        pytest(session, "-q", "--capture=sys", *strange, **checked, PYTHONPATH=name)
 
 
 @nox.session
@@ -275,16 +302,17 @@ def file_kills(session: nox.Session) -> None:
     count = int(session.posargs[0]) if session.posargs else 1_000
     of_appends = count * 4 // 5  # the other writer, of whole files, is killed a quarter as often
     crashes = "tests/files/test_durable_crash.py"
-    session.run("pytest", "-q", "-s", crashes, env={"TOKENRECORDS_KILLS": str(of_appends)})
+    pytest(session, "-q", "-s", f"--timeout={300 + count}", crashes, TOKENRECORDS_KILLS=str(of_appends))
 
 
 @nox.session
 def interrupts(session: nox.Session) -> None:
     """Ctrl-C at random moments of reads and of writes, 1,000 each or as often as said: `nox -s interrupts -- 10000`."""
     install(session, "test")
-    count = session.posargs[0] if session.posargs else "1000"
+    count = int(session.posargs[0]) if session.posargs else 1_000
     tests = ("tests/files/test_jsonl_threads.py", "tests/files/test_durable_interrupts.py")
-    session.run("pytest", "-q", "-s", "-k", "interrupts_at_any_moment", *tests, env={"TOKENRECORDS_INTERRUPTS": count})
+    chosen = ("-k", "interrupts_at_any_moment", *tests)
+    pytest(session, "-q", "-s", f"--timeout={300 + count}", *chosen, TOKENRECORDS_INTERRUPTS=str(count))
 
 
 @nox.session(python="3.13", default=False)
@@ -332,7 +360,7 @@ def scenarios(session: nox.Session) -> None:
     made = Path(session.create_tmp()).resolve() / "gym_scenarios.jsonl"
     session.run("python", "tests/support/gym_scenarios.py", str(made), silent=True)
     test = "tests/training/test_gym_scenarios.py"
-    session.run("pytest", "-q", "-p", "no:asyncio", test, env={"TOKENRECORDS_SCENARIOS": str(made)})
+    pytest(session, "-q", "-p", "no:asyncio", test, TOKENRECORDS_SCENARIOS=str(made))
 
 
 @nox.session(python="3.13", default=False)

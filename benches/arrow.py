@@ -1,4 +1,4 @@
-"""Parquet against JSONL and pyarrow's defaults: bytes and CPU time an id, on rollouts whose prompts grow.
+"""Parquet against JSONL and pyarrow's defaults: bytes and time an id, on rollouts whose prompts grow.
 
 python benches/arrow.py [rollouts]
 """
@@ -54,12 +54,12 @@ def rollouts(count: int) -> list[TokenEntry]:
 
 
 def best(work: Callable[[], Any]) -> tuple[float, Any]:
-    """The least CPU seconds of several runs, which other programs disturb least, and what the work gives."""
+    """The least seconds of several runs, which other programs disturb least, and what the work gives."""
     times = []
     for _ in range(REPEATS):
-        started = time.process_time()
+        started = time.perf_counter()
         result = work()
-        times.append(time.process_time() - started)
+        times.append(time.perf_counter() - started)
     return min(times), result
 
 

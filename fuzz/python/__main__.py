@@ -10,7 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))  # for its `support
 with atheris.instrument_imports(include=["tokenrecords"]):
     import tokenrecords.engines.response
     import tokenrecords.engines.stream
-    import tokenrecords.files.jsonl  # noqa: F401
+    import tokenrecords.files.jsonl
+    import tokenrecords.files.list_pages  # noqa: F401
     from targets import TARGETS
 
 target = TARGETS[sys.argv.pop(1)]

@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 from support.streams import choices_of
 from support.twin import Twin, exact
@@ -20,6 +21,8 @@ from tokenrecords import (
     read_jsonl,
 )
 from tokenrecords.engines import body, sse, stream
+from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, PLAIN, RLE, read_lists
+from tokenrecords.files.thrift import I32, STRUCT, Field, read_varint, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,4 +93,47 @@ def of_routes(data: bytes) -> None:
         assert np.array_equal(again, routes)
 
 
-TARGETS = {"read_response": of_response, "merge_stream": of_stream, "read_jsonl": of_line, "routed_experts": of_routes}
+def of_pages(data: bytes) -> None:
+    """The body of a page of lists is refused, or read as its levels say one by one."""
+    if len(data) < 3:
+        return
+    rows, levels, encoding, body = data[0] % 8, data[1] % 64, (PLAIN, BYTE_STREAM_SPLIT)[data[2] % 2], data[3:]
+    packed = pa.Codec("zstd").compress(body, asbytes=True)
+    page = {1: Field(I32, levels), 2: Field(I32, encoding), 3: Field(I32, RLE), 4: Field(I32, RLE)}
+    sizes = {1: Field(I32, 0), 2: Field(I32, len(body)), 3: Field(I32, len(packed))}
+    header = written({**sizes, 5: Field(STRUCT, page)})
+    type_ = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    try:
+        found = read_lists(pa.py_buffer(header + packed), rows, type_)
+    except (ValueError, IndexError):
+        return
+    at, by_level = 0, []
+    for _ in range(2):
+        end = at + 4 + int.from_bytes(body[at : at + 4], "little")
+        at, level = at + 4, []
+        while at < end:
+            head, at = read_varint(body, at)
+            level += [body[at]] * (head >> 1)
+            at += 1
+        by_level.append(level)
+    numbers = np.frombuffer(body[end:], np.uint8)
+    if encoding == BYTE_STREAM_SPLIT:
+        numbers = numbers.reshape(4, -1).T
+    left = iter(np.ascontiguousarray(numbers).reshape(-1).view("<i4").tolist())
+    lists: list[list[int]] = []
+    for begins, there in zip(*by_level, strict=True):
+        if begins == 0:
+            lists.append([])
+        if there:
+            lists[-1].append(next(left))
+    assert (found.to_pylist(), next(left, None)) == (lists, None)
+    assert (len(lists), len(by_level[0])) == (rows, levels)
+
+
+TARGETS = {
+    "read_response": of_response,
+    "merge_stream": of_stream,
+    "read_jsonl": of_line,
+    "routed_experts": of_routes,
+    "list_pages": of_pages,
+}

@@ -28,6 +28,7 @@ __all__ = [
     "compute_digests",
     "copy_float_list",
     "copy_int_list",
+    "copy_stretches",
     "encode_token_ids",
     "int32_array",
     "joined_ids",
@@ -130,6 +131,31 @@ def prefix_digest(length: int, /, **sequence: _TokenSequence) -> str:
 
     Raises:
         ValueError: There are fewer; or as `compute_digest`.
+    """
+
+def copy_stretches(
+    source: npt.NDArray[np.uint8],
+    target: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    width: int,
+    /,
+) -> None:
+    """Copy stretches of an array's elements to places of another array.
+
+    Args:
+        source: The bytes of elements: contiguous, of shape `(n * width,)`.
+        target: Those that are written, in other memory.
+        starts: Where each stretch starts, in elements: contiguous, of shape `(stretches,)`.
+        lengths: How many elements each has.
+        places: Where each goes, in elements of `target`.
+        width: Bytes an element.
+
+    Raises:
+        TypeError: An array is of another dtype, not contiguous or not to be written.
+        ValueError: The last three are not of one length.
+        IndexError: A stretch is not within its array; those before it are copied.
     """
 
 def joined_ids(first: object, second: object, /) -> list[int] | npt.NDArray[np.integer[Any]] | None:

@@ -22,6 +22,7 @@ mod signals;
 mod small_int;
 mod sse;
 mod staging;
+mod stretches;
 mod tokens;
 
 use pyo3::prelude::*;
@@ -71,6 +72,9 @@ mod _core {
 
     #[pymodule_export]
     use super::sse::{ChunkRules, SseEvents};
+
+    #[pymodule_export]
+    use super::stretches::copy_stretches;
 
     #[pymodule_export]
     const DIGEST_VERSION: u8 = wire::VERSION;

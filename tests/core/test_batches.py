@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.watch import others_run_during, with_the_gil
 from tokenrecords import compute_digest, compute_digests
 
 if TYPE_CHECKING:
@@ -190,32 +190,10 @@ def test_stop_iteration_does_not_escape() -> None:
         compute_digests(Odd())
 
 
+@with_the_gil
 def test_other_threads_run_meanwhile() -> None:
-    """The GIL is released: a thread that waits for its turn gets it before the call returns."""
-    inside, ran = threading.Event(), []
     sequences = [ids(400_000, i) for i in range(8)]
-
-    def other() -> None:
-        inside.wait()
-        while not done:
-            ran.append(1)
-            time.sleep(0)  # gives the GIL back: the interval is too long for anything else
-
-    done: list[int] = []
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e6)  # so that only a release lets the other thread run
-    try:
-        thread = threading.Thread(target=other)
-        thread.start()
-        inside.set()
-        before = len(ran)
-        compute_digests(sequences, threads=1)
-        during = len(ran) - before
-        done.append(1)
-    finally:
-        sys.setswitchinterval(interval)
-    thread.join()
-    assert during > 0
+    assert others_run_during(lambda: compute_digests(sequences, threads=1))
 
 
 def test_many_threads_over_the_same_arrays() -> None:
@@ -270,11 +248,12 @@ try:
 except KeyboardInterrupt:
     sys.exit(7)
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == "ready\n"
-        # Once: a second one could hit the interpreter while it ends.
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=120)
-    assert process.returncode == 7
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n"
+            # Once: a second one could hit the interpreter while it ends.
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=120) == 7
+        finally:
+            process.kill()  # where it was not ended, it hashes for minutes

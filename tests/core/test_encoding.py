@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import sys
 import threading
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import oracle
 from support.places import DATA
+from support.watch import others_run_during, with_the_gil
 from tokenrecords import compute_digest, encode_token_ids
 
 VECTORS = json.loads((DATA / "digest_v1.json").read_text())
@@ -97,26 +97,10 @@ def test_the_parameter_has_its_name(function):
         function()
 
 
-@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to release")
+@with_the_gil
 def test_large_arrays_are_hashed_without_the_gil():
-    # With a switch interval this long, the other thread runs only where this one gives the GIL away.
     array = np.arange(1_000_000, dtype=np.int32)
-    go, ran = threading.Event(), []
-    thread = threading.Thread(target=lambda: (go.wait(), ran.append(1)))
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1_000)
-    try:
-        go.set()
-        assert not ran
-        for _ in range(1_000):
-            compute_digest(array)
-            if ran:
-                break
-        assert ran
-    finally:
-        sys.setswitchinterval(interval)
-        thread.join()
+    assert others_run_during(lambda: compute_digest(array))
 
 
 def test_threads_get_the_same_digest():

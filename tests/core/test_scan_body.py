@@ -6,8 +6,6 @@ import json
 import math
 import subprocess
 import sys
-import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json
+from support.watch import others_run_during, with_the_gil
 from tokenrecords._core import IdWords, scan_body
 
 MARK = 4611686018400000000
@@ -157,28 +156,10 @@ def test_a_body_is_bytes(body):
         scan_body(body, 16)
 
 
+@with_the_gil
 def test_while_a_large_body_is_scanned_other_threads_run():
     body = json.dumps({"token_ids": list(range(2_000_000))}).encode()
-    ticks, done = [], threading.Event()
-
-    def tick() -> None:
-        while not done.is_set():
-            ticks.append(None)
-            time.sleep(0)
-
-    thread = threading.Thread(target=tick)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1_000.0)  # nobody but who gives the GIL away lets another run
-    try:
-        thread.start()
-        before = len(ticks)
-        scan_body(body, 16)
-        during = len(ticks) - before
-    finally:
-        done.set()
-        sys.setswitchinterval(interval)
-        thread.join()
-    assert during > 0
+    assert others_run_during(lambda: scan_body(body, 16))
 
 
 LITTLE_MEMORY = """

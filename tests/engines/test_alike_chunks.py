@@ -24,7 +24,7 @@ def merged_as_one(body: bytes) -> str:
 
 @pytest.mark.parametrize("kind", CHUNKS)
 @settings(max_examples=150)
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=st.randoms(use_true_random=True))
 def test_streams_with_faults_give_equal_results_or_equal_errors(kind, chance):
     texts = stream_of(kind, chance)
     body = b"".join(b"data: %s\n\n" % text.replace(b"\n", b"\ndata:") for text in texts) + b"data: [DONE]\n\n"

@@ -125,7 +125,7 @@ def test_every_dialect_is_read_natively(dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @settings(max_examples=60, deadline=None)
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=st.randoms(use_true_random=True))
 def test_bodies_with_faults_give_equal_results_or_equal_errors(dialect, chance):
     payload = large_payload(dialect, chance)
     for _ in range(chance.randint(0, 2)):

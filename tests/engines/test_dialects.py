@@ -62,6 +62,11 @@ TWINS: dict[str, list[tuple[tuple[Any, ...], bool]]] = {
         (("nvext", "engine_data", "completion_logprobs"), True),
         (("nvext", "engine_data", "prompt_token_ids"), False),
     ],
+    "fireworks": [
+        (("choices", 0, "raw_output", "completion_token_ids"), True),
+        (("choices", 0, "raw_output", "completion_logprobs", "content"), False),
+        (("choices", 0, "raw_output", "prompt_token_ids"), False),
+    ],
     "tgi": [(("details", "tokens"), False)],
     "litellm": [
         (("choices", 0, "provider_specific_fields", "token_ids"), True),
@@ -216,7 +221,7 @@ def test_nothing_without_token_fields(dialect, sample):
             "logprobs",
         ),
         *("output_ids", "output_token_logprobs", "input_token_logprobs", "engine_data", "prefill", "tokens"),
-        *("prompt_ids", "completion_ids", "completion_probabilities"),
+        *("prompt_ids", "completion_ids", "completion_probabilities", "raw_output"),
     }
 
     def without(value: Any) -> Any:

@@ -66,6 +66,14 @@ def test_generate_is_told_from_sglang_by_its_pairs():
     assert detect_dialect(sglang_sample()) == "sglang-generate"
 
 
+def test_routes_of_a_message_stand_on_the_body():
+    body = {"type": "message", "role": "assistant", "content": [], "output_ids": [41], "routed_experts": [[[0]]]}
+    body["output_token_logprobs"] = [[-0.5, 41]]
+    for prompt in ({}, {"prompt_token_ids": [1]}):
+        [choice] = read_response({**body, **prompt}, prompt_token_ids=[1])
+        assert choice.routed_experts == [[[0]]]
+
+
 @pytest.mark.parametrize("name", ["output_ids", "output_token_logprobs", "gen_tokens"])
 def test_a_key_that_holds_null_is_no_sign(name):
     body = {"type": "message", "role": "assistant", "content": []}

@@ -88,8 +88,8 @@ def test_a_list_keeps_what_the_request_names() -> None:
 @pytest.mark.parametrize(
     ("least", "said", "is_met"),
     [
-        *((0, 0, True), (0, 5, True), (0, -1, False), (0, False, False), (0, True, True), (0, None, False)),
-        *((0, "1", False), (1, 0, False), (1, 1, True), (1, 2, True), (1, True, True)),
+        *[(0, 0, True), (0, 5, True), (0, -1, False), (0, False, False), (0, True, True), (0, None, False)],
+        *[(0, "1", False), (1, 0, False), (1, 1, True), (1, 2, True), (1, True, True)],
     ],
 )
 def test_a_least_number(least, said, is_met):

@@ -165,7 +165,7 @@ def test_sound_streams_are_read_as_arrays(name):
 
 @pytest.mark.parametrize("kind", CHUNKS)
 @settings(max_examples=100)
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=st.randoms(use_true_random=True))
 def test_streams_with_faults_give_equal_choices_or_equal_errors(kind, chance):
     body = b"".join(b"data: %s\n\n" % part.replace(b"\n", b"\ndata:") for part in stream_of(kind, chance)) + DONE
     if chance.random() < 0.1:
@@ -179,7 +179,7 @@ def test_streams_with_faults_give_equal_choices_or_equal_errors(kind, chance):
 
 @pytest.mark.parametrize("name", SOUND)
 @settings(max_examples=60)
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=st.randoms(use_true_random=True))
 def test_sound_streams_with_a_fault(name, chance):
     chunks = list(SOUND[name])
     for _ in range(chance.choice((1, 1, 2))):

@@ -163,3 +163,8 @@ def test_words_of_an_error_that_are_nested_beyond_all_bounds():
 def test_the_words_of_an_error(data, said):
     with pytest.raises(ValueError, match=f"^chunk 0: the server sent an error: {re.escape(said)}$"):
         merge_stream(f"event: error\ndata: {data}\n\n")
+
+
+def test_bytes_that_are_no_text():
+    with pytest.raises(ValueError, match=r"^a line of the stream is not UTF-8 \(.*\): b'\\x1f\\x8b"):
+        merge_stream(b"\x1f\x8b\x08\x00data: {}\n\n")

@@ -39,7 +39,6 @@ def test_of_other_values_the_last_stays() -> None:
 @pytest.mark.parametrize(
     ("holder", "name"),
     [
-        ("nvext", "completion_token_ids"),
         ("meta_info", "output_token_logprobs"),
         ("meta_info", "input_token_logprobs"),
     ],

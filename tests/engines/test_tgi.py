@@ -1,5 +1,7 @@
 """TGI: `details`."""
 
+import json
+
 import pytest
 from support.payloads import TOKENS, refused, tgi, tokens_of
 from tokenrecords import detect_dialect, read_response
@@ -67,3 +69,17 @@ def test_each_sequence_has_its_own_end():
 
 def test_usage_is_not_asked():
     assert len(read_response({**tgi(), "usage": {"completion_tokens": 99}})) == 1
+
+
+@pytest.mark.parametrize("many", [1, 20])
+def test_log_probs_under_the_name_of_djl(many):
+    tokens = [{"id": 41 + k, "text": "o", "log_prob": -0.5 - k} for k in range(many)]
+    payload = {
+        "generated_text": "o",
+        "details": {"finish_reason": "length", "generated_tokens": many, "tokens": tokens},
+    }
+    for sent in (payload, json.dumps(payload).encode()):
+        [choice] = read_response(sent, prompt_token_ids=[1])
+        assert list(choice.generation_log_probs) == [-0.5 - k for k in range(many)]
+    del tokens[0]["log_prob"]
+    refused(payload, "generation_log_probs[0] is null", prompt_token_ids=[1])

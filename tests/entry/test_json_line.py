@@ -197,7 +197,11 @@ def test_routes_of_another_shape(shape):
             dump()
 
 
-@pytest.mark.parametrize("value", [b"\x00\xff", b"", bytearray(b"ab"), memoryview(b"ab")], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [b"\x00\xff", b"", bytearray(b"ab"), memoryview(b"ab")],
+    ids=["bytes", "no bytes", "bytearray", "memoryview"],
+)
 def test_raw_bytes_are_refused_by_name(value):
     entry = make_entry(routed_experts=value)
     assert entry.routed_experts is value

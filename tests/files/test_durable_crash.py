@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KILLS = int(os.environ.get("TOKENRECORDS_KILLS", "200"))
+KILLS = int(os.environ.get("TOKENRECORDS_KILLS", "60"))
 KILLS_OF_A_FILE = 20  # so that it does not grow without end
 
 # For each number on its input it forks a writer that starts with that record. The writer says its process id first, and
@@ -105,7 +105,9 @@ class Writer:
 
 @pytest.fixture
 def writer(request: pytest.FixtureRequest) -> Iterator[Writer]:
-    writer = Writer(request.param, seed=random.SystemRandom().randrange(2**32))
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201
+    writer = Writer(request.param, seed)
     yield writer
     writer.close()
 

@@ -46,29 +46,29 @@ def test_any_number_of_threads_gives_the_same() -> None:
 
 
 ENDINGS = ("", ".gz", ".zst")
+SIZES = {"record": 2, "long": 9_000, "huge": 90_000}
+
+
+def of_kind(kind: str, call: str) -> bytes:
+    """A line of that kind."""
+    if kind in SIZES:
+        return line(model_call_id=call, prompt_token_ids=list(range(SIZES[kind])))
+    return {"bad": b"{bad\n", "blank": b" \t\r\n", "odd": raw(model_call_id=f'"{call}"', prompt_token_ids='["7"]')}[
+        kind
+    ]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_directories_are_read_alike_by_any_number_of_threads(tmp_path_factory: Any, data: st.DataObject) -> None:
     directory = tmp_path_factory.mktemp("rollouts")
-    kinds = st.sampled_from(["record", "long", "huge", "bad", "blank", "odd"])
+    kinds = st.sampled_from([*SIZES, "bad", "blank", "odd"])
     for number, (ending, lines, cut) in enumerate(
         data.draw(
             st.lists(st.tuples(st.sampled_from(ENDINGS), st.lists(kinds, max_size=12), st.booleans()), max_size=8)
         )
     ):
-        text = b"".join(
-            {
-                "record": line(model_call_id=f"{number}-{i}"),
-                "long": line(model_call_id=f"{number}-{i}", prompt_token_ids=list(range(9_000))),
-                "huge": line(model_call_id=f"{number}-{i}", prompt_token_ids=list(range(90_000))),
-                "bad": b"{bad\n",
-                "blank": b" \t\r\n",
-                "odd": raw(model_call_id=f'"{number}-{i}"', prompt_token_ids='["7"]'),
-            }[kind]
-            for i, kind in enumerate(lines)
-        )
+        text = b"".join(of_kind(kind, f"{number}-{i}") for i, kind in enumerate(lines))
         packed = {"": bytes, ".gz": gzip.compress, ".zst": zstd.compress}[ending](text[:-1] if cut else text)
         # Half of a compressed file is damaged, half of a plain one ends within a line.
         (directory / f"{number}.tokens.jsonl{ending}").write_bytes(

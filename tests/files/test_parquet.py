@@ -84,7 +84,9 @@ def test_a_row_group_is_taken_at_a_time(path, monkeypatch):
     write_parquet(path, [bare(str(i), range(10)) for i in range(3)], row_group=10)
     groups = []
     read = pq.ParquetFile.read_row_group
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *args: groups.append(args[1]) or read(*args))
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda *args, **of: groups.append(args[1]) or read(*args, **of)
+    )
     entries = scan_parquet(path)
     assert groups == []
     next(entries)
@@ -253,7 +255,7 @@ def test_a_row_that_holds_no_record_costs_itself_alone(path):
         assert read_parquet(path, on_error="skip") == entries
 
 
-@pytest.mark.parametrize("data", [b"", b"no Parquet", gzip.compress(b"x" * 100)])
+@pytest.mark.parametrize("data", [b"", b"no Parquet", gzip.compress(b"x" * 100)], ids=["empty", "text", "gzip"])
 def test_a_damaged_file_costs_itself_alone(tmp_path, path, data):
     path.write_bytes(data)
     write_parquet(tmp_path / "y.parquet", [make_entry()])

@@ -182,13 +182,14 @@ def test_the_next_gateway_says_what_the_killed_one_lost(tmp_path: Path) -> None:
         (["--on-loss", "x"], "'fail' or 'pass' is needed"),
     ],
 )
-def test_what_is_not_understood_is_said(tmp_path: Path, options: list[str], why: str) -> None:
-    command = [sys.executable, "-m", "tokenrecords", "gateway", "--engine", "http://localhost:1/v1"]
-    env = {**os.environ, "COLUMNS": "500"}
-    command += ["--out", str(tmp_path), *options]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    assert done.returncode == 2
-    assert why in done.stderr.replace("\n", " ")
+def test_what_is_not_understood_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], why: str
+) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.server.serve", lambda *_, **__: pytest.fail("it is understood"))
+    monkeypatch.setenv("COLUMNS", "500")
+    said = command("gateway", "--engine", "http://localhost:1/v1", "--out", tmp_path, *options)
+    assert said.exit_code == 2
+    assert why in said.stderr.replace("\n", " ")
     assert not list(tmp_path.iterdir())
 
 

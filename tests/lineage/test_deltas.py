@@ -123,6 +123,8 @@ def test_each_is_checked_against_its_own_digest_only() -> None:
     (why,) = failed(*entries).values()
     assert why == f"its sequence has the digest {conversation(2)[1].digest}, recorded is {'0' * 64!r}"
     assert failed(*entries).keys() == {"c1"}
+    entries[1].digest = ""
+    assert failed(*entries).keys() == {"c1"}
     entries[1].digest = None
     assert failed(*entries) == {}
     entries[0].digest = "of a full record: not asked"
@@ -164,6 +166,8 @@ def test_ids_that_are_none_cost_only_their_calls() -> None:
     assert failed(*entries) == {"c2": why, "c3": why}
     entries[2].prompt_token_ids = [-1]
     assert failed(*entries)["c2"] == "id 6 of its sequence is negative: -1"
+    entries[2].prompt_token_ids, entries[2].generation_token_ids = [102], [202, -5]
+    assert failed(*entries)["c2"] == "id 8 of its sequence is negative: -5"
     entries[2].digest = entries[3].digest = None
     assert failed(*entries) == {}
     entries[3].generation_token_ids = [2**63]
@@ -171,7 +175,9 @@ def test_ids_that_are_none_cost_only_their_calls() -> None:
     after = [delta(call(f"after{n}", [1], [n], "c3"), 0) for n in range(3)]
     assert failed(*after, *entries).keys() == {"c3", "after0", "after1", "after2"}
     entries[0].generation_token_ids = ["x"]
-    assert failed(*entries).keys() == {"c1", "c2", "c3"}
+    why = failed(*entries)
+    assert why.keys() == {"c1", "c2", "c3"}
+    assert why["c1"] == "call 'c0': generation_token_ids[0] is 'x': token ids must be integers, got str"
 
 
 def test_calls_before_one_that_spoils_their_array_share_it_all_the_same() -> None:
@@ -183,3 +189,13 @@ def test_calls_before_one_that_spoils_their_array_share_it_all_the_same() -> Non
     first, *others = [entry.prompt_token_ids for entry in full.entries[1:]]
     assert [np.asarray(first).tolist() == np.asarray(ids)[: len(first)].tolist() for ids in others] == [True] * 3
     assert [np.shares_memory(first, ids) for ids in others] == [True] * 3
+
+
+@pytest.mark.parametrize("status", ["root", "unresolved", None, np.array([1, 2])])
+def test_a_delta_continues_the_call_that_it_names_whatever_is_said_of_it(status: Any) -> None:
+    entries = conversation(2, deltas=True)
+    entries[1].parent_resolution = status
+    assert prompts(expand_deltas(entries).entries) == prompts(conversation(2))
+    full = conversation(2)
+    full[1].parent_resolution = status
+    assert expand_deltas(full).entries == full

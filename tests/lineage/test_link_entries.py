@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.factories import call, delta, make_entry
+from support.fingerprints import twin
 from support.oracle import digest
+from support.watch import threads_asked
 from tokenrecords import TokenEntry, build_chains, compute_digest, expand_deltas, link_entries, verify
 
 if TYPE_CHECKING:
@@ -172,6 +174,8 @@ def test_what_can_not_be_read_stays_as_it_is() -> None:
 def test_a_negative_id_proves_nothing() -> None:
     entries = [made("a", [-1], [2]), made("b", [-1, 2, 3], [4])]
     assert links(*entries) == {"a": ROOT, "b": LOST}
+    assert links(made("a", [1], [-2]), made("b", [1, -2, 3], [4])) == {"a": ROOT, "b": LOST}
+    assert links(*entries[:1], made("c", [-1, 2, 3], [4], parent_call_id="a"))["c"] == MISMATCH
     assert [entry.digest for entry in entries] == [None, None]
 
 
@@ -202,7 +206,7 @@ calls = st.lists(
 )
 
 
-@given(calls, st.randoms(use_true_random=False))
+@given(calls, st.randoms(use_true_random=True))
 def test_any_set_is_linked_as_the_rule_says_whatever_its_order(given: list[Any], rng: random.Random) -> None:
     entries = []
     for place, (rollout, prompt, generation, time, said_of_parent) in enumerate(given):
@@ -306,3 +310,56 @@ def test_a_call_that_is_there_twice_is_not_its_own_parent_and_either_may_be_name
 def test_threads_are_checked_where_nothing_is_linked() -> None:
     with pytest.raises(ValueError, match="threads"):
         link_entries([], threads=0)
+
+
+def test_a_delta_of_a_changed_parent_keeps_what_it_says() -> None:
+    first, second = call("a", [1], [2], digest="0" * 64), delta(call("b", [1, 2, 3], [4], "a"), 2)
+    assert links(first, second)["b"] == ("resolved", "a", "")
+
+
+def test_a_call_that_lost_its_parent_gets_no_other_one() -> None:
+    lost = made("c", [1, 2, 3], [4], parent_resolution="unresolved", parent_resolution_reason="prefix_mismatch")
+    assert links(made("a", [1], [2]), lost) == {"a": ROOT, "c": MISMATCH}
+
+
+def test_a_reason_counts_for_an_unresolved_call_alone() -> None:
+    entry = made("c", [1, 2, 3], [4], parent_resolution_reason="prefix_mismatch")
+    assert links(made("a", [1], [2]), entry)["c"] == ("resolved", "a", "")
+
+
+def test_the_reason_of_a_call_that_stays_unresolved_stays() -> None:
+    why = {"parent_resolution": "unresolved", "parent_resolution_reason": "the engine was restarted"}
+    found = links(made("a", [1], [2]), made("c", [9], [4], created_at=1.0, **why))
+    assert found["c"] == ("unresolved", None, "the engine was restarted")
+
+
+def test_a_reason_that_is_no_text_is_replaced() -> None:
+    entry = made("c", [9], [4], created_at=1.0, parent_resolution="unresolved")
+    entry.parent_resolution_reason = np.array(["a", "b"])  # type: ignore[assignment]
+    assert links(made("a", [1], [2]), entry)["c"] == LOST
+
+
+@pytest.mark.parametrize("half", [{"cum_len": 9}, {"digest": "0" * 64}])
+def test_half_a_stamp_is_left_as_it_is(half: dict[str, Any]) -> None:
+    [entry] = link_entries([made("a", [1], [2], **half)])
+    assert {name: getattr(entry, name) for name in ("cum_len", "digest")} == {"cum_len": None, "digest": None, **half}
+
+
+def test_a_sequence_with_the_same_fingerprint_is_no_parent() -> None:
+    entries = [made("twin", [2], [twin(1, 5, 2)]), made("c", [1, 5, 3], [4])]
+    assert links(*entries) == {"twin": ROOT, "c": LOST}
+    # A shorter one is found behind it.
+    assert links(*entries, made("a", [1], [5]))["c"] == ("resolved", "a", "")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("link", [link_entries, build_chains, expand_deltas])
+def test_every_batch_of_digests_is_asked_for_as_many_threads(
+    monkeypatch: pytest.MonkeyPatch, link: Any, threads: int
+) -> None:
+    full = [call("a", [1], [2]), call("b", [1, 2, 3], [4], "a"), call("again", [1, 2, 3], [5], "a")]
+    entries = [full[0], delta(full[1], 2), full[2], made("x", [1, 2, 3, 4, 6], [7], parent_call_id="gone")]
+    asked = threads_asked(monkeypatch)
+    link(entries, threads=threads)
+    assert set(asked) == {threads}
+    assert len(asked) == {link_entries: 3, build_chains: 4, expand_deltas: 1}[link]

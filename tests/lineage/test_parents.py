@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.factories import DELTA, bare
 from tokenrecords import ParentResolutionStatus, compute_digest, cumulative_tokens, resolve_parent, stamp_lineage
+from tokenrecords.lineage.parents import as_delta
 
 ROOT, RESOLVED, UNRESOLVED = ParentResolutionStatus
 NO_PREFIX, MISMATCH = (None, UNRESOLVED, "no_prefix_parent"), (None, UNRESOLVED, "prefix_mismatch")
@@ -74,7 +75,8 @@ def test_an_empty_sequence_is_no_parent():
 
 def test_a_call_is_not_its_own_parent():
     entry = bare("a", [1, 2])  # without generated ids its sequence starts its own prompt
-    assert resolve_parent(entry, [entry]) == IS_ROOT
+    for itself in (entry, entry.model_copy(), bare("a", [1], [2])):
+        assert resolve_parent(entry, [itself]) == IS_ROOT
     assert resolve_parent(entry, [bare("x", [7]), entry]) == NO_PREFIX
     named = bare("a", [1, 2], parent_call_id="a")
     assert resolve_parent(named, [named]) == MISMATCH
@@ -198,3 +200,11 @@ def test_the_rule_in_plain_python(calls, prompt, hold):
     wanted = child_of(best[1]) if best else NO_PREFIX if earlier else IS_ROOT
     asked = bare("x", np.array(prompt, np.int32) if hold is np.array else prompt)
     assert resolve_parent(asked, earlier) == wanted
+
+
+@pytest.mark.parametrize("hold", [list, np.array])
+def test_a_delta_does_not_hold_the_prompt_that_it_was_made_of(hold):
+    entry = bare("b", hold([1, 2, 3, 4]), [5])
+    made = as_delta(entry, bare("a", [1], [2]))
+    assert (list(made.prompt_token_ids), made.prompt_is_delta, entry.prompt_is_delta) == ([3, 4], True, False)
+    assert getattr(made.prompt_token_ids, "base", None) is None

@@ -312,3 +312,10 @@ def test_only_the_own_ids_are_a_cumulative(prompt, generation, delta):
     if whole:
         with pytest.raises(ValueError, match="disagree"):
             stamp_lineage(entry, *arguments, whole[:-1])
+
+
+def test_a_generation_that_is_no_sequence_of_ids_is_named():
+    entry = make_entry(prompt_token_ids=np.array([1]))
+    entry.generation_token_ids = [2, "x"]
+    with pytest.raises(TypeError, match=r"^generation_token_ids\[1\] is 'x': token ids must be integers, got str$"):
+        cumulative_tokens(entry)

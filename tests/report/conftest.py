@@ -1,6 +1,6 @@
 """Pages in Chromium; when one is left, its console is empty and it asked for nothing but itself.
 
-Skipped where selenium or Chromium is not there; the session `browser` has both, and takes no skip.
+Skipped where selenium or Chromium is not there; the session `browser` has both.
 """
 
 from __future__ import annotations

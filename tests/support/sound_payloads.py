@@ -86,6 +86,17 @@ def sound_payloads(prompt: list[int], samples: list[Any]) -> dict[str, Any]:
                 }
             },
         ),
+        "fireworks": chat_of(
+            prompt,
+            samples,
+            lambda i, lp: {
+                "raw_output": {
+                    "prompt_token_ids": prompt,
+                    "completion_token_ids": i,
+                    "completion_logprobs": numbered(i, lp),
+                }
+            },
+        ),
         "lmdeploy-chat": chat_of(
             prompt,
             samples,

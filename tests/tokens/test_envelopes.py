@@ -86,5 +86,7 @@ def test_what_an_envelope_holds_is_not_writable():
 def test_a_broken_one_is_an_error_where_fields_are_extracted(name):
     kind = "f64" if name == "generation_log_probs" else "i32"
     fields = native(**{name: f"ngtok1:{kind}:A"})
-    with pytest.raises(ValueError, match=rf"^{name} is 'ngtok1:{kind}:A': ngtok1:{kind}:<base64> of"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} is 'ngtok1:{kind}:A': ngtok1:{kind}:<base64> of whole little-endian"
+    ):
         extract_token_fields({"output": [fields]})

@@ -71,7 +71,7 @@ def facts(build: ChainBuild) -> Any:
 
 
 @settings(max_examples=300, deadline=None)
-@given(rollouts(), st.randoms(use_true_random=False))
+@given(rollouts(), st.randoms(use_true_random=True))
 def test_chains_of_any_rollout(rollout: tuple[list[TokenEntry], str | None], shuffle: random.Random) -> None:
     entries, terminal = rollout
     build = build_chains(entries, terminal_call_id=terminal)

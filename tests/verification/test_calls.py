@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
-from support.factories import as_arrays, call, conversation
+from support.factories import as_arrays, call, conversation, delta
+from support.watch import threads_asked
 from tokenrecords import stamp_lineage, verify
 
 
@@ -30,8 +32,9 @@ def test_a_call_that_leads_into_a_cycle_is_not_on_it() -> None:
 
 def test_rollouts_and_call_ids_are_told_apart() -> None:
     entries = [*conversation(2), *(entry.model_copy(update={"rollout_id": "s"}) for entry in conversation(2))]
-    entries[3].parent_call_id = "of another rollout"
-    assert verify(entries).counts == {"parent_missing": 1}
+    for gone in ("of no rollout", "c2"):  # which the other rollout has
+        entries[3].parent_call_id = gone
+        assert verify([*entries, conversation(3)[2]]).counts == {"parent_missing": 1}
     repeated = [*conversation(2), *as_arrays(conversation(2))]
     assert verify(repeated).findings == []
 
@@ -88,3 +91,54 @@ def test_a_parent_without_a_decision_is_taken_as_it_is() -> None:
     entries = conversation()
     entries[2].parent_resolution = None
     assert verify(entries).findings == []
+
+
+def test_a_cycle_of_calls_with_negative_ids_is_found() -> None:
+    a, b = call("a", [1], [2], "b", prompt_token_ids=[-1]), call("b", [1], [2], "a", prompt_token_ids=[-1])
+    assert verify([a, b]).counts == {"id_negative": 2, "parent_cycle": 2}
+
+
+def test_a_cycle_is_said_of_each_delta_whose_parent_is_not_known() -> None:
+    entries = conversation(3, deltas=True)
+    entries[0].parent_call_id, entries[0].parent_resolution = "c2", "resolved"  # type: ignore[assignment]
+    entries[1].digest = entries[2].digest = "0" * 64
+    assert [(f.code, f.position) for f in verify(entries).findings] == [("parent_cycle", 1), ("parent_cycle", 2)]
+
+
+def test_a_length_of_zero_is_a_length() -> None:
+    assert verify([call("a", [1], [2], cum_len=0)]).counts == {"cum_len_mismatch": 1}
+
+
+def test_of_a_record_that_is_there_twice_routes_are_counted_once() -> None:
+    entry = call("a", [1, 2, 3], [4], routed_experts=np.zeros((1, 1, 1), np.int8))
+    assert [(f.code, f.position) for f in verify([entry, entry]).findings] == [("routes_incomplete", 0)]
+
+
+def test_a_field_that_can_not_be_read_hides_no_delta_that_leads_nowhere() -> None:
+    entry = delta(call("b", [1, 2, 3], [4], "gone", created_at="now"), 2)
+    assert verify([entry]).counts == {"field_invalid": 1, "delta_unreconstructable": 1}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_batch_of_digests_is_asked_for_as_many_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    lost = call("x", [100, 200, 9], [7], parent_resolution="unresolved")
+    entries = [*conversation(2, deltas=True), lost]
+    asked = threads_asked(monkeypatch)
+    assert verify(entries, threads=threads).counts == {"prefix_broken": 1, "unresolved_parent": 1}
+    assert asked == [threads] * 3  # of the deltas, of where the prompt breaks off, and of all
+
+
+def test_what_is_hashed_is_no_copy_where_a_prompt_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tokenrecords.verification import calls
+
+    entries = as_arrays(conversation(3))
+    hashed: list[Any] = []
+    compute = calls.compute_digests
+
+    def watched(sequences: Any, **options: Any) -> list[str]:
+        hashed.extend(sequences)
+        return compute(hashed, **options)
+
+    monkeypatch.setattr(calls, "compute_digests", watched)
+    assert verify(entries).ok
+    assert [np.shares_memory(hashed[n], entries[n + 1].prompt_token_ids) for n in (0, 1)] == [True, True]

@@ -25,6 +25,7 @@ def test_a_report_can_be_raised_and_sent() -> None:
     with pytest.raises(VerificationError, match="digest_mismatch") as raised:
         report.raise_for_errors()
     assert raised.value.report is report
+    assert raised.value.args == (report,)
     assert pickle.loads(pickle.dumps(raised.value)).report == report
     assert str(report).splitlines()[0] == "2 records with 4 ids: 1 error, 1 info"
     assert str(verify([call(str(n), [1], [2], digest=None) for n in range(60)])).splitlines()[-1] == "... and 10 more"
@@ -54,3 +55,31 @@ def test_errors_come_first() -> None:
     report = verify(entries)
     assert list(report.counts.items()) == [("digest_mismatch", 1), ("empty_generation", 1), ("no_digest", 1)]
     assert [text.split()[0] for text in str(report).splitlines()[1:]] == ["error", "warning", "info"]
+
+
+def test_fifty_findings_are_listed_and_of_more_the_number_is_said() -> None:
+    def shown(count: int) -> list[str]:
+        return str(Report([Finding("no_digest", str(number)) for number in range(count)])).splitlines()
+
+    assert shown(50) == [
+        "0 records with 0 ids: 50 infos",
+        *(f"info no_digest: {number}" for number in range(50)),
+    ]
+    assert shown(51)[-2:] == ["info no_digest: 49", "... and 1 more"]
+    assert shown(2_050)[-1] == "... and 2,000 more"
+
+
+def test_a_summary_says_numbers_as_they_are_read() -> None:
+    def summary(count: int, records: int = 0) -> str:
+        findings = [Finding(code, "") for code in ("id_negative", "parent_missing", "no_digest") for _ in range(count)]
+        return Report(findings, records=records, ids=1_234_567).summary()
+
+    assert summary(0) == "0 records with 1,234,567 ids: nothing found"
+    assert summary(1, 1) == "1 record with 1,234,567 ids: 1 error, 1 warning, 1 info"
+    assert summary(2, 2) == "2 records with 1,234,567 ids: 2 errors, 2 warnings, 2 infos"
+    assert summary(1_000, 1_000) == "1,000 records with 1,234,567 ids: 1,000 errors, 1,000 warnings, 1,000 infos"
+
+
+def test_a_finding_of_no_call_names_none() -> None:
+    assert str(Finding("incomplete_rollout", "why", rollout_id="r")) == "error incomplete_rollout: why"
+    assert str(Finding("no_digest", "why", model_call_id="c")) == "info no_digest: call 'c' of rollout None: why"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.command import row, run
 from support.factories import call, conversation
+from support.payloads import vllm_chat, vllm_choice
+from support.watch import threads_asked
 from tokenrecords import Report, TokenEntry, append_jsonl, verify, write_jsonl
 from tokenrecords.capture import served
 
@@ -113,6 +115,7 @@ def test_retired_records_beside_others_are_said_to_be_that(capture: Path) -> Non
     message = "its records were deleted once it was rebuilt: the tokens are in its row of the run's rollouts.jsonl"
     assert found(report) == [("records_retired", "s", None, message)]
     assert report.ok
+    assert [(each.path, each.line) for each in report.findings] == [(str(capture / "s.tokens.state.json"), 1)]
     write_jsonl(capture / "s.tokens.jsonl", [call("a", [1], [2])])  # they were put back
     assert verify(capture).findings == []
 
@@ -210,3 +213,53 @@ def test_the_command_names_lost_calls(capture: Path) -> None:
 def test_entries_at_hand_are_not_looked_up(capture: Path) -> None:
     (capture / "r.tokens.intents").write_text("c0\nc1\nc2\n")
     assert verify(conversation(2)).ok
+
+
+def test_the_vocabulary_counts_for_files_too(capture: Path) -> None:
+    assert verify(capture, vocab_size=302).ok
+    assert verify(capture, vocab_size=301).counts == {"id_outside_vocab": 1}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_files_are_read_and_checked_by_as_many_threads(
+    capture: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    asked = threads_asked(monkeypatch)
+    verify(capture, threads=threads)
+    assert len(asked) > 1
+    assert set(asked) == {threads}
+
+
+def test_a_file_that_is_named_twice_is_checked_twice(capture: Path) -> None:
+    path = capture / "r.tokens.jsonl"
+    write_jsonl(path, [call("c0", [1], [2], digest="0" * 64), call("c1", [1, 2], [3], "c0")])
+    report = verify([path, path])
+    assert (report.counts, report.records) == ({"digest_mismatch": 2}, 4)
+
+
+def test_what_was_lost_is_said_before_what_is_wrong_with_records(capture: Path) -> None:
+    write_jsonl(capture / "r.tokens.jsonl", [call("c0", [1], [2], digest="0" * 64)])
+    with (capture / "r.tokens.jsonl").open("ab") as file:
+        file.write(b"bad\n")
+    assert [code for code, *_ in found(verify(capture))] == ["unreadable_line", "lost_call", "digest_mismatch"]
+
+
+def test_the_side_files_of_a_file_of_several_rollouts_are_of_the_first_by_name(capture: Path) -> None:
+    write_jsonl(capture / "r.tokens.jsonl", [call("c0", [1], [2], rollout_id=name) for name in "bac"])
+    assert [(rollout_id, id_) for _, rollout_id, id_, _ in found(verify(capture))] == [("a", "c1")]
+
+
+def test_the_choices_of_a_line_are_checked_with_the_calls_that_follow(tmp_path: Path) -> None:
+    choices = [vllm_choice(index, [9 - index], [-0.5]) for index in (0, 1)]
+    first = {"rollout_id": "r", "model_call_id": "a", "response": vllm_chat(*choices)}
+    path = tmp_path / "responses.jsonl"
+    path.write_text(json.dumps(first) + "\n" + json.dumps(row("b", [1, 7, 9, 3], [4])) + "\n")
+    report = verify(path)
+    assert report.sound == {("r", "a#0"), ("r", "a#1"), ("r", "b")}
+    assert report.counts == {}
+
+
+def test_a_mark_beside_a_lost_call_says_nothing_more(capture: Path) -> None:
+    (capture / "r.intents").write_text("c0\nc1\nc2\n")
+    (capture / "r.lost").write_text("c1\tcut off\n")
+    assert [(code, id_) for code, _, id_, _ in found(verify(capture))] == [("lost_call", "c2")]

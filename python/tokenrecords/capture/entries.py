@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from datetime import UTC, datetime
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -46,7 +47,8 @@ def entries_from_response(
 
     `model`, `response_id` and `created_at` come from the payload; where it has no time, or 0, `created_at` is now.
     `finish_reason` is kept as an extra field: masking samples that were cut off needs it. So are, where the response
-    says them, `generation_loss_mask`, `weight_version`, `sampling_mask`, `indexer_topk`, and what begins with `ng_`.
+    says them, `generation_loss_mask`, `weight_version`, `weight_versions`, `sampling_mask`, `sampling_log_probs`,
+    `indexer_topk`, and what begins with `ng_`.
 
     Args:
         payload: As for `read_response`.
@@ -131,21 +133,35 @@ def _check_arguments(
 
 def _about(body: Body) -> dict[str, Any]:
     """What a payload says of the call as a whole."""
+    # Some servers number their responses: what is beside the tokens costs none.
+    response_id = body.get("id") or body.get("request_id")
     return {
-        "model": body.get("model") or "",
-        "response_id": body.get("id") or body.get("request_id"),
+        "model": str(body.get("model") or ""),
+        "response_id": None if response_id is None else str(response_id),
         "created_at": said_time(body) or time.time(),
     }
 
 
-def said_time(body: Body) -> Any:
-    """When a payload says that it was made, None where it does not."""
-    return next(filter(_is_time, (body.get("created_at"), body.get("created"))), None)
+def said_time(body: Body) -> float | None:
+    """When a payload says that it was made, in seconds; None where it does not."""
+    return next(filter(None, map(_seconds, (body.get("created_at"), body.get("created")))), None)
 
 
-def _is_time(value: Any) -> bool:
-    """False for none, 0 and what is not a number of seconds."""
-    return bool(value) and not (isinstance(value, float) and not math.isfinite(value))
+def _seconds(value: Any) -> float | None:
+    """A number of seconds, or a date as ISO 8601 has it; None for what is no time."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = _of_date(value) if isinstance(value, str) else 0.0
+    return seconds if math.isfinite(seconds) else None
+
+
+def _of_date(text: str) -> float:
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        return 0.0
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _linked(entry: TokenEntry, parent: TokenEntry | EllipsisType | None, *, delta: bool) -> TokenEntry:

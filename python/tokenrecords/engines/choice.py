@@ -70,7 +70,7 @@ class RawChoice:
     output_items: list[dict[str, Any]] = field(default_factory=list)
     token_item_index: int | None = None
     finish_reason: str | None = None
-    response_id: str | None = None
+    response_id: Any = None
     counts: dict[str, Any] = field(default_factory=dict)
 
     def of(self, name: str) -> list[Source]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tokenrecords.engines.choice import RawChoice, Source, below
 from tokenrecords.engines.dynamo import on_nvext, refuse_unassigned, without_postprocessed
+from tokenrecords.engines.fireworks import on_raw_output
 from tokenrecords.engines.items import finish_reason, message_items, text_items
 from tokenrecords.engines.litellm import on_swept
 from tokenrecords.engines.lmdeploy import on_output
@@ -63,6 +64,7 @@ def _sources(payload: Payload, rank: int, choice: Body, message: Body) -> list[S
         *on_payload(body, rank, len(payload.choices)),
         *on_choice(choice),
         *on_output(choice),
+        *on_raw_output(choice),
         *on_meta_info(choice),
         *on_sglext(choice),
         *on_sglext(body, rank, len(payload.choices)),

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _TEXTS: Final = frozenset({"text", "content", "reasoning", "reasoning_content", "refusal"})
 _IDS: Final = ("token_ids", "output_ids", "gen_tokens", GENERATION)
 _SCORES: Final = ("output_token_logprobs", LOG_PROBS)
-_LISTS: Final = frozenset({*_IDS, *_SCORES, LOSS_MASK, "sampling_mask"})
+_LISTS: Final = frozenset({*_IDS, "completion_token_ids", *_SCORES, LOSS_MASK, "sampling_mask"})
 # Said once for the whole response; said again, it must be the same.
-_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "indexer_topk"})
+_ONCE: Final = frozenset({PROMPT, ROUTED_EXPERTS, "engine_data", "raw_output", "indexer_topk"})
 _ONCE_IN_EXTENSIONS: Final = frozenset({"input_ids", "output_ids"})
 # What engines add as an object.
 _OF_ENGINES: Final = ("meta_info", "nvext", "sglext", "sgl_ext", "provider_specific_fields")
 # Said in each chunk: the first one stays.
 _FIRST: Final = frozenset({"id", "request_id", "object", "created", "model", "role"})
 # Said again from the start in each chunk, with what is new at the end, or in pieces.
-_GROWING: Final = frozenset({"completion_token_ids", "output_token_logprobs", "input_token_logprobs"})
+_GROWING: Final = frozenset({"output_token_logprobs", "input_token_logprobs"})
 
 _FUNCTION: Final = {"name": "never", "*": "text"}
 _RULES: Final = {

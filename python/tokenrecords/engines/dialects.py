@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tokenrecords.engines import (
     completion,
     dynamo,
+    fireworks,
     litellm,
     llama_cpp,
     lmdeploy,
@@ -79,6 +80,7 @@ DIALECTS: Final = (
     Dialect("llama-cpp", llama_cpp.is_llama_cpp, llama_cpp.read_completion, batched=True, counts_in_usage=False),
     Dialect("dynamo", dynamo.is_dynamo, completion.read_choices),
     Dialect("litellm", litellm.is_litellm, completion.read_choices),
+    Dialect("fireworks", fireworks.is_fireworks, completion.read_choices),
     Dialect("lmdeploy-chat", lmdeploy.is_lmdeploy_chat, completion.read_choices),
     Dialect("sglang-chat", sglang.is_sglang_chat, completion.read_choices),
     Dialect("together-chat", together.is_together_chat, completion.read_choices),

@@ -1,4 +1,4 @@
-"""NVIDIA Dynamo: what the engine itself reported, request `nvext.extra_fields: ["engine_data"]`."""
+"""NVIDIA Dynamo: what the engine itself reported, request `nvext.extra_fields`: `engine_data`, or the ids alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def on_nvext(holder: Body) -> list[Source]:
     engine = mapping(nvext.get("engine_data"))
     sources = said(
         (PROMPT, "nvext.engine_data.prompt_token_ids", engine.get("prompt_token_ids")),
+        (PROMPT, "nvext.prompt_token_ids", nvext.get("prompt_token_ids")),
         (GENERATION, "nvext.engine_data.completion_token_ids", engine.get("completion_token_ids")),
         (GENERATION, "nvext.completion_token_ids", nvext.get("completion_token_ids")),
         (LOG_PROBS, "nvext.engine_data.completion_logprobs", engine.get("completion_logprobs")),

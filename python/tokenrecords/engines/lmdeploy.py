@@ -8,7 +8,7 @@ from tokenrecords.engines.openai import is_chat
 from tokenrecords.engines.payload import Body, Payload, column, ends, listed, mapping
 from tokenrecords.engines.sglang import is_sglang_generate
 from tokenrecords.engines.token_fields import is_messages_body
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS
+from tokenrecords.tokens.names import GENERATION, LOG_PROBS, ROUTED_EXPERTS
 
 _OUTPUT = frozenset({"output_ids", "output_token_logprobs", "gen_tokens"})
 
@@ -50,5 +50,7 @@ def read_messages(payload: Payload) -> list[RawChoice]:
     """An Anthropic Messages body of one call."""
     [choice] = read_body(payload)
     choice.sources += on_output(payload.body)
+    if not choice.of(ROUTED_EXPERTS):  # they stand on the body, whoever says the prompt
+        choice.sources += said((ROUTED_EXPERTS, "routed_experts", payload.body.get("routed_experts")))
     choice.counts = {GENERATION: mapping(payload.body.get("usage")).get("output_tokens")}
     return [choice]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tokenrecords.engines.choice import RawChoice, ResponseFault, Source, said
 from tokenrecords.engines.items import finish_reason, public_items, text_items
-from tokenrecords.engines.payload import Body, Payload, mapping
+from tokenrecords.engines.payload import Body, Payload, count, ends, mapping
 from tokenrecords.engines.provenance import kept
 from tokenrecords.engines.token_fields import carries, is_messages_body, response_to_output_items
-from tokenrecords.tokens.names import LOSS_MASK, TOKEN_FIELDS
+from tokenrecords.tokens.names import GENERATION, ID_FIELDS, LOG_PROBS, LOSS_MASK, PROMPT, TOKEN_FIELDS
 
 _FIELDS = (*TOKEN_FIELDS, LOSS_MASK)
-_MASKS = ("env_mask", "tool_mask", "loss_mask", "response_mask")  # the loss mask, as rows of trainers call it
+# What rows of trainers call the fields (verl, rLLM, verifiers), and the loss mask.
+_OF_TRAINERS = {
+    PROMPT: ("prompt_ids",),
+    GENERATION: ("completion_ids", "completion_token_ids", "response_ids", "response_token_ids"),
+    LOG_PROBS: ("logprobs", "completion_logprobs", "response_logprobs"),
+}
+_MASKS = ("env_mask", "tool_mask", "loss_mask", "response_mask", "completion_mask")
 _OTHER_SHAPES = ("choices", "output", "outputs", "sequences")
 
 
@@ -26,7 +34,28 @@ def is_chat_with_tokens(payload: Payload) -> bool:
 
 def is_flat(payload: Payload) -> bool:
     """True for a row of token fields and nothing that another engine's answer is known by."""
-    return carries(payload.body) and all(payload.body.get(name) is None for name in _OTHER_SHAPES)
+    body = payload.body
+    return (carries(body) or is_row_of_a_trainer(body)) and all(body.get(name) is None for name in _OTHER_SHAPES)
+
+
+def is_row_of_a_trainer(body: Body) -> bool:
+    """True for the ids of one call under a trainer's names, and not for lists of several calls' ids."""
+    sources = _said_by_a_trainer(body)
+    has_ids = any(_are_ids(source.value) for source in sources if source.field in ID_FIELDS)
+    return has_ids and all(map(_is_one_row, sources))
+
+
+def _said_by_a_trainer(body: Body) -> list[Source]:
+    return said(*((field, name, body.get(name)) for field, names in _OF_TRAINERS.items() for name in names))
+
+
+def _are_ids(ids: Any) -> bool:
+    """True for ids, and not for an empty list or what else has this name."""
+    return bool(count(ids)) and all(hasattr(id_, "__index__") for id_ in (ids[0], ids[-1]))
+
+
+def _is_one_row(source: Source) -> bool:
+    return count(source.value) is not None and not any(count(part) is not None for part in ends(source.value))
 
 
 def on_item(holder: Body) -> list[Source]:
@@ -64,7 +93,11 @@ def read_flat(payload: Payload) -> list[RawChoice]:
     return [
         RawChoice(
             index=None,
-            sources=[*on_item(body), *said(*((LOSS_MASK, name, body.get(name)) for name in _MASKS))],
+            sources=[
+                *on_item(body),
+                *(_said_by_a_trainer(body) if is_row_of_a_trainer(body) else ()),
+                *said(*((LOSS_MASK, name, body.get(name)) for name in _MASKS)),
+            ],
             output_items=items,
             token_item_index=0 if items else None,
             finish_reason=finish_reason(body.get("finish_reason")),

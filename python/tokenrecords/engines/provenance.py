@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from tokenrecords.engines.payload import Body
 
 _OF_THE_CALL: Final = "weight_version"  # which weights sampled it
-PER_TOKEN: Final = frozenset({"sampling_mask", "indexer_topk"})  # of one choice alone
+# What belongs to one choice alone, and under which names engines say it.
+_OF_TOKENS: Final = {
+    "weight_versions": ("weight_versions",),
+    "sampling_mask": ("sampling_mask", "output_token_sampling_mask"),
+    "sampling_log_probs": ("sampling_log_probs", "output_token_sampling_logprobs"),
+    "indexer_topk": ("indexer_topk",),
+}
+PER_TOKEN: Final = frozenset(_OF_TOKENS)
+_FIELDS: Final = {_OF_THE_CALL: _OF_THE_CALL} | {name: field for field, said in _OF_TOKENS.items() for name in said}
 _NEMO_GYM: Final = "ng_"
 _BELOW: Final = ("metadata", "meta_info")  # objects of their holder that say it as well
 
@@ -27,10 +35,9 @@ def kept(prefix: str, holder: Body) -> list[Source]:
 
 def _named(prefix: str, holder: Body) -> list[Source]:
     return [
-        Source(name, f"{prefix}{name}", value)
+        Source(_FIELDS.get(name, name), f"{prefix}{name}", value)
         for name, value in holder.items()
-        if (name == _OF_THE_CALL or name in PER_TOKEN or (isinstance(name, str) and name.startswith(_NEMO_GYM)))
-        and value is not None
+        if value is not None and (name in _FIELDS or (isinstance(name, str) and name.startswith(_NEMO_GYM)))
     ]
 
 

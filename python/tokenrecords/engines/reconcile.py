@@ -52,7 +52,8 @@ class ServedChoice:
         response_id: The engine's id of this choice, where it gives one to each.
         generation_loss_mask: Shape `(generation,)`: 1 for a token that the model sampled, 0 for one that a tool or the
             environment wrote; a list or an array as it came, None where nobody said.
-        extras: What the response says of its making (`weight_version`, `sampling_mask`, `indexer_topk`, `ng_*`).
+        extras: What the response says of its making (`weight_version`, `weight_versions`, `sampling_mask`,
+            `sampling_log_probs`, `indexer_topk`, `ng_*`).
     """
 
     index: int
@@ -116,7 +117,7 @@ def settle(raw: RawChoice) -> ServedChoice:
         output_items=raw.output_items,
         token_item_index=raw.token_item_index,
         finish_reason=raw.finish_reason,
-        response_id=raw.response_id,
+        response_id=None if raw.response_id is None else str(raw.response_id),  # TensorRT-LLM numbers its requests
         generation_loss_mask=_mask(raw, generated),
         extras={name: _said_once(raw, name) for name in _extras(raw)},
     )

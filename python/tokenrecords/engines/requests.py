@@ -34,12 +34,14 @@ class Ask(NamedTuple):
         value: True; the least number; or names that must be in the list.
         shown: What the response says because of it.
         streamed: False for one that engines refuse in a streamed call, True for one that only such a call needs.
+        is_of_null: True for one that is needed only where the request says null.
     """
 
     path: tuple[str, ...]
     value: bool | int | list[str]
     shown: Shown
     streamed: bool | None = None
+    is_of_null: bool = False
 
     def is_met_by(self, said: Any) -> bool:
         """True where the request asks for it itself."""
@@ -68,11 +70,13 @@ def _anywhere(*names: str) -> Shown:
 _LOGPROBS: Final = _of_choices("logprobs")
 _TEXT_LOGPROBS: Final[Shown] = {"logprobs": None, "part": {"logprobs": None}, "content": {"logprobs": None}}
 _CHAT_LOGPROBS: Final = Ask(("logprobs",), value=True, shown=_LOGPROBS)
+# A null is none for vLLM, which then sends no log-probs; without the member it takes 0.
+_TOP_LOGPROBS: Final = Ask(("top_logprobs",), value=0, shown={}, is_of_null=True)
 _CHOICE_IDS: Final[Shown] = dict.fromkeys(("token_ids", "prompt_token_ids"))
 _IDS: Final = Ask(("return_token_ids",), value=True, shown={"prompt_token_ids": None, "choices": _CHOICE_IDS})
 _VLLM_COMPLETIONS: Final = (_IDS, Ask(("logprobs",), value=0, shown=_LOGPROBS))
 _VLLM: Final = {
-    "chat": (_IDS, _CHAT_LOGPROBS),
+    "chat": (_IDS, _CHAT_LOGPROBS, _TOP_LOGPROBS),
     "completions": _VLLM_COMPLETIONS,
     "responses": (
         Ask(("enable_response_messages",), value=True, shown=_anywhere("input_messages", "output_messages")),
@@ -192,7 +196,7 @@ def asking(asks: Iterable[Ask], request: Mapping[str, Any], *, streamed: bool) -
         name, *inner = ask.path
         holder = changed.get(name, request.get(name))
         said = holder if not inner else holder.get(inner[0]) if isinstance(holder, dict) else None
-        if ask.is_met_by(said):
+        if ask.is_met_by(said) or (ask.is_of_null and name not in request):
             continue
         value = ask.of(said)
         changed[name] = {**(holder if isinstance(holder, dict) else {}), inner[0]: value} if inner else value

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _IDS: Final = "output_ids"
 _ENTRIES: Final = "output_token_logprobs"
 _PROMPT_ENTRIES: Final = "input_token_logprobs"
+# Of `meta_info`. The last two of chunks taken as one are the last chunk's: pieces, which must be read one by one, are
+# refused then.
+_GROWING: Final = (_IDS, _ENTRIES, "output_token_sampling_mask", "output_token_sampling_logprobs")
 
 
 class Generate:
@@ -75,7 +78,7 @@ class _Sample:
         counted, text = meta.get("completion_tokens"), chunk.get("text")
         if counted is None:
             self._whole = self._guess(text, meta)
-        for into, holder, name in ((self._body, chunk, _IDS), (self._meta, meta, _IDS), (self._meta, meta, _ENTRIES)):
+        for into, holder, name in ((self._body, chunk, _IDS), *((self._meta, meta, name) for name in _GROWING)):
             if holder.get(name) is not None:
                 grown = into.setdefault(name, Growing(name)).add(k, holder[name], counted, whole=self._whole)
                 self._whole = self._whole if grown is None else grown
@@ -92,7 +95,7 @@ class _Sample:
         for key, value in meta.items():
             if key == _PROMPT_ENTRIES:
                 _set_prompt(self._meta, value, k)
-            elif key not in (_IDS, _ENTRIES) and (value is not None or key not in self._meta):
+            elif key not in _GROWING and (value is not None or key not in self._meta):
                 self._meta[key] = value
 
     def _guess(self, text: Any, meta: Mapping[str, Any]) -> bool | None:

@@ -70,7 +70,10 @@ def chunk_of(kind: str, data: bytes) -> Chunk:
         ValueError: It holds none.
     """
     # Half a character that was cut costs no tokens.
-    text = data.decode(errors="surrogatepass")
+    try:
+        text = data.decode(errors="surrogatepass")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"a line of the stream is not UTF-8 ({error}): {data[:_SHOWN]!r}") from None
     if kind == "unknown":
         raise ValueError(f"not a line of an SSE stream: {text[:_SHOWN]!r}")
     if kind == "error":

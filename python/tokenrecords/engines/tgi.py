@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenrecords.engines.choice import RawChoice, Source, said
 from tokenrecords.engines.items import finish_reason, text_items
-from tokenrecords.engines.payload import Body, Payload, column, listed, mapping
+from tokenrecords.engines.payload import Body, Payload, column, ends, listed, mapping
 from tokenrecords.engines.vllm import on_payload
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
 
@@ -35,12 +35,17 @@ def _prefill(place: str, details: Body) -> list[Source]:
     return said((PROMPT, f"{place}.prefill", column(prefill, "id"))) if prefill else []
 
 
+def _log_prob_key(tokens: Any) -> str:
+    """What a token calls its log-prob: DJL's servers, which send TGI's shape, have another name for it."""
+    return "log_prob" if any("log_prob" in mapping(token) for token in ends(tokens)) else "logprob"
+
+
 def _read_sequence(place: str, text: Any, details: Body, prompts: list[Source]) -> RawChoice:
     tokens = details.get("tokens")
     items = text_items(text)
     own = said(
         (GENERATION, f"{place}.tokens", column(tokens, "id")),
-        (LOG_PROBS, f"{place}.tokens", column(tokens, "logprob")),
+        (LOG_PROBS, f"{place}.tokens", column(tokens, _log_prob_key(tokens))),
     )
     return RawChoice(
         index=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tokenrecords.engines.choice import RawChoice, ResponseFault, said
+from tokenrecords.engines.native import is_row_of_a_trainer
 from tokenrecords.engines.payload import Body, Payload, count
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT
 
@@ -13,7 +14,8 @@ _MASKS = ("env_mask", "tool_mask")  # which tokens the model sampled, 1, and whi
 
 def is_trl(payload: Payload) -> bool:
     """True for the lists of TRL's server."""
-    return "completion_ids" in payload.body or "prompt_ids" in payload.body
+    body = payload.body
+    return ("completion_ids" in body or "prompt_ids" in body) and not is_row_of_a_trainer(body)
 
 
 def read_trl(payload: Payload) -> list[RawChoice]:

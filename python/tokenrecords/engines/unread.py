@@ -12,7 +12,8 @@ from tokenrecords.engines.payload import listed, mapping, plain
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.envelopes import is_envelope
 
-_SPEAKS_OF_TOKENS: Final = re.compile(r"(ids|tokens)$|token_?id")
+_SPEAKS_OF_TOKENS: Final = re.compile(r"(ids|tokens)$|token_?id|^context$")  # Ollama: prompt and generation as one
+_PACKED: Final = re.compile(r"ids_(b64|base64)$")  # a text that holds them
 # Ids of other things, numbers of tokens, and tokens that a request names or that were only candidates.
 _OTHER: Final = re.compile(
     r"(^|_)(session|request|conversation|thread|trace|span|user|message|call|tool|batch|sample|group|task|job|row|item"
@@ -54,6 +55,10 @@ def _walk(value: Any, path: str, said: frozenset[str], depth: int) -> Iterator[t
     if depth > _DEEPEST:
         return
     if isinstance(value, Mapping):
+        name = value.get("name")
+        if isinstance(name, str) and _speaks_of_tokens(name) and _holds_ids(value.get("data")):
+            yield f"{path}.data of {name}", value["data"]  # a tensor of KServe's and Triton's
+            return
         for key, held in value.items():
             if not isinstance(key, str) or key in said or held is None:
                 continue
@@ -76,6 +81,8 @@ def _under(key: str, held: Any, path: str) -> Iterable[tuple[str, Any]] | None:
         return _beside(held, path)
     if key == "usage":  # how many there were, however often it was counted
         return [(where, ids) for where, ids in _beside(held, path) if not where.endswith("tokens")]
+    if _PACKED.search(key) and isinstance(held, str):
+        return [(path, held)]
     if _speaks_of_tokens(key):
         if _holds_ids(held):
             return [(path, held)]
@@ -131,6 +138,8 @@ def _are_integers(values: list[Any]) -> bool:
 
 
 def _is_read(ids: Any, read: list[Any]) -> bool:
+    if any(ids is found for found in read):
+        return True
     rows = [ids]
     if isinstance(ids, list | tuple) and any(isinstance(row, list | tuple) or hasattr(row, "shape") for row in ids):
         rows = [row for row in ids if row is not None]

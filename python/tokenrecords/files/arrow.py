@@ -185,11 +185,12 @@ def to_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         values = [row.values[field.name] for row in rows]
-        columns.append(_lists(values, field.type) if _holds_arrays(field.type) else _plain(values, field.type))
+        columns.append(_lists(values, field.type) if holds_arrays(field.type) else _plain(values, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _holds_arrays(type_: pa.DataType) -> bool:
+def holds_arrays(type_: pa.DataType) -> bool:
+    """True of lists of integers or floats."""
     if not (pa.types.is_list(type_) or pa.types.is_large_list(type_)):
         return False
     # Bools are bits in Arrow.
@@ -287,7 +288,7 @@ def _objects(chunk: pa.Array) -> list[Any]:
 
 def _views(chunk: pa.Array) -> Iterable[Any]:
     """Arrays over the elements of each row."""
-    if not _holds_arrays(chunk.type) or chunk.values.null_count:
+    if not holds_arrays(chunk.type) or chunk.values.null_count:
         return _objects(chunk)  # the validator says what is wrong with each
     values = chunk.values.to_numpy(zero_copy_only=True)
     places = itertools.pairwise(chunk.offsets.to_pylist())

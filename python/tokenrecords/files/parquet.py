@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tokenrecords.entry.errors import one_line
 from tokenrecords.entry.model import TokenEntry, set_origin
 from tokenrecords.files import durable
-from tokenrecords.files.arrow import RECORD_SCHEMA, as_rows, in_chunks, made_of, record_schema, to_batch
+from tokenrecords.files.arrow import as_rows, in_chunks, made_of, record_schema
 from tokenrecords.files.jsonl import RecordError, left_out
 from tokenrecords.files.names import PARQUET, is_compressed
 from tokenrecords.files.remote import RemotePath
+from tokenrecords.files.row_groups import GroupReader, GroupWriter
 from tokenrecords.files.sources import record_files
-from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
     from tokenrecords.files.names import PathLike
     from tokenrecords.files.remote import AnyPath
 
-# zstd finds a prompt again that an earlier turn had, where both lie in one page and its ids are stored as they are.
-_OPTIONS: Final = {
-    "compression": "zstd",
-    "compression_level": 3,
-    "data_page_size": 8 << 20,
-    "use_dictionary": ["model", "parent_resolution", "parent_resolution_reason"],
-    "column_encoding": {
-        **{f"{name}.list.element": "PLAIN" for name in ID_FIELDS},
-        f"{LOG_PROBS}.list.element": "BYTE_STREAM_SPLIT",
-    },
-    "write_statistics": [name for name in RECORD_SCHEMA.names if name not in ARRAY_FIELDS],
-}
 ROW_GROUP: Final = 1 << 23
 
 
@@ -80,9 +67,11 @@ def write_parquet(
         raise ValueError(f"row_group is {row_group}: at least 1 is needed")
     schema = record_schema(ids)
     rows = as_rows(entries, ids)
-    with durable.whole_file(path) as stream, pq.ParquetWriter(stream, schema, **_OPTIONS) as writer:
+    with durable.whole_file(path) as stream:
+        writer = GroupWriter(stream, schema)
         for chunk in in_chunks(rows, row_group):
-            writer.write_batch(to_batch(_by_rollout(chunk), schema), row_group_size=len(chunk))
+            writer.write(_by_rollout(chunk))
+        writer.close()
 
 
 def _by_rollout(rows: list[Row]) -> list[Row]:
@@ -153,21 +142,31 @@ def _scanned(files: list[AnyPath], on_error: OnError) -> Iterator[TokenEntry]:
                 on_error(made)
 
 
+@contextmanager
+def _opened(file: AnyPath) -> Iterator[pa.NativeFile]:
+    if isinstance(file, RemotePath):
+        with file.open() as stream, pa.PythonFile(stream, "rb") as opened:
+            yield opened
+    else:
+        with pa.OSFile(str(file)) as opened:
+            yield opened
+
+
 def _read(file: AnyPath) -> Iterator[TokenEntry | RecordError]:
     row = 0
+    name = str(file)
     try:
         with ExitStack() as stack:
-            opened = stack.enter_context(file.open()) if isinstance(file, RemotePath) else file
-            parquet = stack.enter_context(pq.ParquetFile(opened))
-            for group in range(parquet.num_row_groups):
-                for made in made_of(parquet.read_row_group(group)):
+            groups = GroupReader(stack.enter_context(_opened(file)))
+            for group in range(groups.count):
+                for made in made_of(groups.read(group)):
                     row += 1
                     if isinstance(made, TokenEntry):
-                        set_origin(made, str(file), row)
+                        set_origin(made, name, row)
                         yield made
                     else:
-                        yield RecordError(str(file), row, 0, one_line(made))
+                        yield RecordError(name, row, 0, one_line(made))
     except (ValueError, OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
             raise  # not the data: the system
-        yield RecordError(str(file), row + 1, 0, one_line(error))
+        yield RecordError(name, row + 1, 0, one_line(error))

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import re
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import total_ordering
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
@@ -185,17 +185,24 @@ class RemotePath:
         fsspec = _fsspec(self._url)
         # Transactions are one of a file system object, which others may have, too.
         system, path = fsspec.core.url_to_fs(self._url, skip_instance_cache=True)
-        with _transaction(system):
-            stream = system.open(path, "wb")
-            try:
-                yield stream
-                stream.close()
-            except BaseException:
-                if isinstance(stream, fsspec.spec.AbstractBufferedFile):
-                    stream.closed = True  # closing it, as the collector does, too, may upload it
-                else:
+        stream: Any = None
+        try:
+            with _transaction(system):
+                stream = system.open(path, "wb")
+                try:
+                    yield stream
                     stream.close()
-                raise
+                except BaseException:
+                    if isinstance(stream, fsspec.spec.AbstractBufferedFile):
+                        stream.closed = True  # closing it, as the collector does, too, may upload it
+                    else:
+                        stream.close()
+                    raise
+        except BaseException:
+            if hasattr(stream, "discard"):
+                with suppress(Exception):  # fsspec before 2026.9 forgets a file whose commit failed
+                    stream.discard()
+            raise
 
     def _located(self) -> tuple[Any, str]:
         """The file system, which has forgotten what it knew of this path, and the path in it."""

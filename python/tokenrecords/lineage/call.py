@@ -72,7 +72,7 @@ class Call:
             try:
                 array = id_array(getattr(entry, name, None))
             except Fault as fault:
-                return cls(entry, _NO_IDS, _NO_IDS, fault.of(f"{name} of call {entry.model_call_id!r}"))
+                return cls(entry, _NO_IDS, _NO_IDS, f"call {entry.model_call_id!r}: {fault.of(name)}")
             if isinstance(array, list):
                 why = f"{name} of call {entry.model_call_id!r} holds ids that no integer dtype holds together"
                 return cls(entry, _NO_IDS, _NO_IDS, why)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tokenrecords.tokens.arrays import shown
 from tokenrecords.training.per_token import on_tokens
-from tokenrecords.training.rows import Rows, slices
+from tokenrecords.training.rows import Rows, joined
 from tokenrecords.training.views import NextTokenBatch, PaddedBatch, PromptResponseBatch
 
 if TYPE_CHECKING:
@@ -91,19 +91,19 @@ class PackedBatch:
         >>> batch.input_ids, batch.labels, batch.cu_seqlens
         (array([1, 2, 1, 2]), array([2, 3, 2, 3]), array([0, 2, 4], dtype=int32))
         """
-        starts, ends = self._stretches()
-        [begun] = np.nonzero(starts < ends)
+        starts, all_lengths = self._stretches()
+        [begun] = np.nonzero(all_lengths)
         [wrong] = np.nonzero(self.loss_mask[starts[begun]])
         if wrong.size:
             raise ValueError(f"the first token of {self._named(begun[wrong[0]])} carries loss: one before it is needed")
-        lengths = np.maximum(ends - starts - 1, 0)
-        before, after = slices(starts, starts + lengths), slices(ends - lengths, ends)
+        lengths = np.maximum(all_lengths - 1, 0)
+        after = starts + all_lengths - lengths
         return NextTokenBatch(
-            input_ids=_joined(self.input_ids, before),
-            labels=_joined(self.input_ids, after),
-            loss_mask=_joined(self.loss_mask, after),
-            log_probs=_joined(self.log_probs, after),
-            position_ids=_joined(self.position_ids, before),
+            input_ids=joined(self.input_ids, starts, lengths),
+            labels=joined(self.input_ids, after, lengths),
+            loss_mask=joined(self.loss_mask, after, lengths),
+            log_probs=joined(self.log_probs, after, lengths),
+            position_ids=joined(self.position_ids, starts, lengths),
             cu_seqlens=np.cumsum([0, *lengths], dtype=np.int32),
             sequence_index=self.sequence_index,
         )
@@ -134,10 +134,10 @@ class PackedBatch:
         if multiple_of < 1:
             raise ValueError(f"multiple_of is {multiple_of}: it must be at least 1")
         pad_id = self._fitting(pad_id)
-        starts, ends = self._stretches()
-        width = self._width("length", length, ends - starts, "tokens")
+        starts, lengths = self._stretches()
+        width = self._width("length", length, lengths, "tokens")
         width += -width % multiple_of
-        rows = Rows(starts, ends, width - (ends - starts) if side == "left" else np.zeros_like(starts), width)
+        rows = Rows(starts, lengths, width - lengths if side == "left" else np.zeros_like(starts), width)
         return PaddedBatch(
             input_ids=rows.of(self.input_ids, pad_id),
             attention_mask=rows.of(np.ones_like(self.loss_mask)),
@@ -170,12 +170,14 @@ class PackedBatch:
         (array([[0, 1, 2]]), array([[3, 0]]))
         """
         pad_id = self._fitting(pad_id)
-        starts, ends = self._stretches()
-        cuts = starts + self.prompt_lengths
-        prompt = self._width("prompt_length", prompt_length, cuts - starts, "tokens before its first generated one")
-        response = self._width("response_length", response_length, ends - cuts, "tokens from its first generated one")
-        whole = Rows(starts, ends, prompt - (cuts - starts), prompt + response)
-        responses = Rows(cuts, ends, np.zeros_like(cuts), response)
+        starts, lengths = self._stretches()
+        prompts = self.prompt_lengths.astype(np.int64)
+        prompt = self._width("prompt_length", prompt_length, prompts, "tokens before its first generated one")
+        response = self._width(
+            "response_length", response_length, lengths - prompts, "tokens from its first generated one"
+        )
+        whole = Rows(starts, lengths, prompt - prompts, prompt + response)
+        responses = Rows(starts + prompts, lengths - prompts, np.zeros_like(starts), response)
         input_ids = whole.of(self.input_ids, pad_id)
         return PromptResponseBatch(
             input_ids=input_ids,
@@ -189,9 +191,9 @@ class PackedBatch:
         )
 
     def _stretches(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The start and end of each chain."""
+        """The start and length of each chain."""
         offsets = self.cu_seqlens.astype(np.int64)
-        return offsets[:-1], offsets[1:]
+        return offsets[:-1], np.diff(offsets)
 
     def _fitting(self, pad_id: int) -> int:
         if pad_id is None:
@@ -225,8 +227,3 @@ def integer(name: str, value: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {shown(value)}: an integer is needed, got {type(value).__name__}") from None
-
-
-def _joined(flat: npt.NDArray[Any], stretches: Sequence[slice]) -> npt.NDArray[Any]:
-    """Stretches of an array one after the other, as a new one."""
-    return np.concatenate([flat[:0], *(flat[each] for each in stretches)])

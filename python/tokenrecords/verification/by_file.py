@@ -9,6 +9,7 @@ from tokenrecords.capture.served import CallReader
 from tokenrecords.entry.model import TokenEntry, origin
 from tokenrecords.files.names import stem
 from tokenrecords.files.side_files import still_there
+from tokenrecords.files.zstd_frames import lacks_checksum
 from tokenrecords.verification.entries import verify_entries
 from tokenrecords.verification.findings import Finding, Report
 from tokenrecords.verification.lost import lost_findings
@@ -37,12 +38,17 @@ def verify_files(
         threads: As for `verify`.
     """
     alone = dict(sides)
+    files = list(files)
+    packed = {str(file): file for file in files if file.name.endswith(".zst")}
     for path, found in _by_file(CallReader(files, threads=threads)):
         entries = [each for each in found if isinstance(each, TokenEntry)]
         bad = [each for each in found if not isinstance(each, TokenEntry)]
         of = stem(path) or ""
         side = {of: alone.pop(of)} if of in alone else {}
-        yield path, entries, file_report(entries, bad, side, vocab_size=vocab_size, threads=threads)
+        report = file_report(entries, bad, side, vocab_size=vocab_size, threads=threads)
+        if path in packed and lacks_checksum(packed[path]):
+            report = dataclasses.replace(report, findings=[*report.findings, _no_checksum(path)])
+        yield path, entries, report
     if alone:
         yield "", [], Report(lost_findings(still_there(alone), ()))
 
@@ -65,6 +71,11 @@ def file_report(
 def bad_findings(bad: Iterable[BadCall]) -> list[Finding]:
     """The lines that hold no record."""
     return [Finding("unreadable_line", each.reason, path=each.path, line=each.line) for each in bad]
+
+
+def _no_checksum(path: str) -> Finding:
+    message = "the file was compressed without checksums, so that damage may read as other text"
+    return Finding("no_checksum", message, path=path, line=1)
 
 
 def _by_file(reader: CallReader) -> Iterator[tuple[str, list[TokenEntry | BadCall]]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokenrecords.verification.record import Record
 
 # What says already why a delta record has no full prompt.
-_REASONS = ("field_invalid", "id_negative", "parent_self", "parent_cycle")
+_REASONS = ("id_negative", "parent_self", "parent_cycle")
 
 
 def check_calls(records: Sequence[Record], threads: int | None) -> None:
@@ -84,7 +84,7 @@ def _check_breaks(records: Mapping[Call, Record], threads: int | None) -> None:
     for call, record in records.items():
         if not call.fault:
             known[call.entry.rollout_id].append(call)
-            if record.has("unresolved_parent") and not record.has("parent_not_prefix"):
+            if record.has("unresolved_parent"):
                 lost[call.entry.rollout_id].append(call)
     for rollout_id, calls in lost.items():
         breaks = Breaks(known[rollout_id], threads=threads)

@@ -49,7 +49,7 @@ _CODES: Final[dict[Severity, tuple[str, ...]]] = {
         "routes_unreadable",
         "routes_incomplete",
     ),
-    "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field", "records_retired"),
+    "info": ("no_digest", "no_resolution", "unresolved_parent", "unknown_field", "no_checksum", "records_retired"),
 }
 SEVERITIES: Final[Mapping[str, Severity]] = {code: severity for severity, codes in _CODES.items() for code in codes}
 
