@@ -316,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_come_again_stays() {
+        let part = |count: usize, ids: &str| format!(r#"{{"count":{count},"grown":[{ids}]}}"#);
+        for chunks in [
+            [part(1, "1"), part(2, "5,1"), part(3, "5,1,2")],
+            [part(1, "1"), part(2, "12,1"), part(3, "12,1,2")],
+            [part(1, "1"), part(1, "1"), part(1, "2")],
+            [part(1, "1"), part(2, "1"), part(2, "1,1")],
+        ] {
+            let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+            assert_eq!(joined(&texts).unwrap(), format!("[{}]", chunks.join(",")));
+        }
+    }
+
+    #[test]
     fn what_comes_in_pieces_is_joined_behind_the_first() {
         let piece = |count: usize| format!(r#"{{"told":"x","count":{count},"grown":[[{count}]]}}"#);
         let chunks: Vec<_> = (1..5).map(piece).collect();
