@@ -141,6 +141,7 @@ mod tests {
             key("o", Rule::Object(Box::new(inner.clone()))),
             key("s", Rule::Single(Box::new(inner))),
             key("grown", Rule::Grows),
+            key("more", Rule::Grows),
             key("told", Rule::Told),
             key("count", Rule::Count),
         ];
@@ -209,6 +210,10 @@ mod tests {
             (r#"{"t":"a"}"#, r#"{"t":null}"#),
             (r#"{"t":["a"]}"#, r#"{"t":["a"]}"#),
             (r#"{"l":[1]}"#, r#"{"l":["a"]}"#),
+            (r#"{"l":[1,"a"]}"#, r#"{"l":[1,2]}"#),
+            (r#"{"l":["token_id:1","a"]}"#, r#"{"l":["token_id:1","token_id:2"]}"#),
+            (r#"{"e":[{"a":1},{"b":1}]}"#, r#"{"e":[{"a":1},{"a":1}]}"#),
+            (r#"{"e":[{"a":1},1]}"#, r#"{"e":[{"a":1},{"a":1}]}"#),
             (r#"{"e":[{"a":1}]}"#, r#"{"e":[{"a":null}]}"#),
             (r#"{"v":[1]}"#, r#"{"v":[1]}"#),
             (r#"{"n":1}"#, r#"{"n":1}"#),
@@ -316,6 +321,17 @@ mod tests {
     }
 
     #[test]
+    fn lists_that_grow_are_as_long_as_each_other() {
+        let part =
+            |count: usize, ids: &str, more: &str| format!(r#"{{"count":{count},"grown":[{ids}],"more":[{more}]}}"#);
+        let apart = [part(1, "0", "5,5"), part(2, "0,1", "5,5,6"), part(3, "0,1,2", "5,5,6,7")];
+        let alike = [part(1, "0", "5"), part(2, "0,1", "5,6"), part(3, "0,1,2", "5,6,7")];
+        let texts = |chunks: &[String]| joined(&chunks.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        assert_eq!(texts(&apart), format!("[{}]", apart.join(",")));
+        assert_eq!(texts(&alike), format!("[{},{}]", alike[0], alike[2]));
+    }
+
+    #[test]
     fn what_does_not_come_again_stays() {
         let part = |count: usize, ids: &str| format!(r#"{{"count":{count},"grown":[{ids}]}}"#);
         for chunks in [
@@ -336,6 +352,15 @@ mod tests {
         let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
         let rest = r#"{"told":"xxx","count":4,"grown":[[2],[3],[4]]}"#;
         assert_eq!(joined(&texts).unwrap(), format!("[{},{rest}]", piece(1)));
+    }
+
+    #[test]
+    fn deep_nesting_is_left_to_another_reader() {
+        let nested = |depth: usize| format!(r#"{{"v":{}"x"{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(joined(&[&nested(63)]).unwrap(), format!("[{}]", nested(63)));
+        for depth in [64, 100_000] {
+            assert_eq!(joined(&[&nested(depth)]), None);
+        }
     }
 
     #[test]
