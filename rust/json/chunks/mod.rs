@@ -303,6 +303,9 @@ mod tests {
             let chunks: Vec<_> = (1..4).map(|count| grown(count, more)).collect();
             let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
             assert_eq!(joined(&texts).unwrap(), format!("[{}]", chunks.join(",")));
+            let pieces: Vec<_> = (1..4).map(|count| format!(r#"{{"count":{count},"grown":[7],{more}}}"#)).collect();
+            let texts: Vec<_> = pieces.iter().map(String::as_str).collect();
+            assert_eq!(joined(&texts).unwrap(), format!("[{}]", pieces.join(",")));
         }
         let chunks: Vec<_> = (1..4).map(|count| grown(count, r#""v":1"#)).collect();
         let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
