@@ -42,3 +42,9 @@ def test_records_that_are_no_calls_come_by_their_ids() -> None:
         ("b", "record_unreadable"),
         ("c", "record_unreadable"),
     ]
+
+
+def test_log_probs_that_can_not_be_read_are_no_conflict() -> None:
+    for broken in (["x", -0.5], None):
+        again = call("a", [1], [2, 3], generation_log_probs=broken)
+        assert verify([call("a", [1], [2, 3]), again]).counts == {"field_invalid": 1}
