@@ -100,6 +100,8 @@ def test_uninstall_gives_everything_back(late):
 @pytest.mark.usefixtures("package")
 def test_a_second_install_changes_nothing():
     first = gym.install()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.release = "9.9"
     finders = list(sys.meta_path)
     assert gym.install() is first
     assert sys.meta_path == finders
