@@ -107,7 +107,7 @@ COUNTS: dict[str, list[tuple[Any, ...]]] = {
         name: [("usage", "completion_tokens"), ("usage", "prompt_tokens")]
         for name in (
             *("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat"),
-            *("lmdeploy-chat", "llama-cpp-chat", "together-chat"),
+            *("lmdeploy-chat", "llama-cpp-chat", "together-chat", "fireworks"),
         )
     },
     "lmdeploy-messages": [("usage", "output_tokens")],
