@@ -65,7 +65,6 @@ TWINS: dict[str, list[tuple[tuple[Any, ...], bool]]] = {
     "fireworks": [
         (("choices", 0, "raw_output", "completion_token_ids"), True),
         (("choices", 0, "raw_output", "completion_logprobs", "content"), False),
-        (("choices", 0, "raw_output", "prompt_token_ids"), False),
     ],
     "tgi": [(("details", "tokens"), False)],
     "litellm": [
@@ -107,7 +106,7 @@ COUNTS: dict[str, list[tuple[Any, ...]]] = {
         name: [("usage", "completion_tokens"), ("usage", "prompt_tokens")]
         for name in (
             *("vllm-chat", "vllm-completions", "sglang-chat", "dynamo", "litellm", "chat"),
-            *("lmdeploy-chat", "llama-cpp-chat", "together-chat"),
+            *("lmdeploy-chat", "llama-cpp-chat", "together-chat", "fireworks"),
         )
     },
     "lmdeploy-messages": [("usage", "output_tokens")],
