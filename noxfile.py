@@ -216,6 +216,31 @@ def kills(session: nox.Session) -> None:
     pytest(session, "-q", f"--timeout={300 + count}", *test, TOKENRECORDS_KILLS=str((count + 1) // 2))
 
 
+@nox.session(default=False)
+def mutants(session: nox.Session) -> None:
+    """Mistakes are planted in rooms or files, one at a time, in a copy: those that the tests let live are printed.
+
+    `nox -s mutants -- lineage text/html rust/digest`: in the Python layer, the room's own tests are run; in the core,
+    `cargo test`. What was found stays in target/mutants, from where another run goes on; what lived is planted again.
+    """
+    rooms = session.posargs or session.error("a room is needed: nox -s mutants -- lineage")
+    of_rust = [room for room in rooms if room.startswith("rust/")]
+    if of_rust != rooms:
+        install(session, "test", "cosmic-ray>=8.4")
+    if of_rust and not shutil.which("cargo-mutants"):
+        cargo(session, "install", "--quiet", "--locked", "cargo-mutants")
+    for room in rooms:
+        if room not in of_rust:
+            session.run("python", "tests/support/mutants.py", room)
+            continue
+        output = HERE / "target" / "mutants" / room.replace("/", "-")
+        output.mkdir(parents=True, exist_ok=True)
+        files = f"{room}/**" if (HERE / room).is_dir() else f"{room}.rs"
+        options = ("--no-default-features", "--iterate", "--file", files, "--output", str(output))
+        # 2 and 3: some lived, or took too long.
+        session.run("cargo", "mutants", *options, external=True, success_codes=[0, 2, 3])
+
+
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """The seeds of each fuzz target and 10,000 mutations, the same each time; or all, or some, for as long as said.

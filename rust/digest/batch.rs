@@ -125,9 +125,12 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::mem::replace;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread::ThreadId;
+    use std::time::Instant;
 
     use super::*;
     use crate::testing::{Ids, expected};
@@ -198,9 +201,38 @@ mod tests {
 
     #[test]
     fn the_public_function_starts_threads_for_large_batches() {
-        let ids: Vec<_> = (0..40).map(|i| Ids::new(2_000, i)).collect();
-        let expected: Vec<_> = ids.iter().map(|ids| expected(&ids.0)).collect();
-        assert!(digest_many(&ids, 2, &|| true) == Ok(expected));
+        // A thread that is started may begin late, and is waited for.
+        for (len, threads, started) in [(2_000, 2, 2), (2_000, 1, 1), (2, 2, 1)] {
+            let readers = Mutex::new(HashSet::new());
+            let until = Instant::now() + Duration::from_secs(if started == 2 { 30 } else { 0 });
+            let ids: Vec<_> = (0..40).map(|i| Met { ids: Ids::new(len, i), readers: &readers, until }).collect();
+            let expected: Vec<_> = ids.iter().map(|met| expected(&met.ids.0)).collect();
+            assert!(digest_many(&ids, threads, &|| true) == Ok(expected));
+            assert_eq!(readers.into_inner().unwrap().len(), started, "{len} ids, {threads} threads");
+        }
+    }
+
+    /// Ids that wait, until some time, for a second thread that reads.
+    struct Met<'a> {
+        ids: Ids,
+        readers: &'a Mutex<HashSet<ThreadId>>,
+        until: Instant,
+    }
+
+    impl Source for Met<'_> {
+        type Error = i64;
+
+        fn len(&self) -> usize {
+            self.ids.len()
+        }
+
+        fn read(&self, at: usize, out: &mut [u64]) -> Result<(), i64> {
+            self.readers.lock().unwrap().insert(thread::current().id());
+            while self.readers.lock().unwrap().len() < 2 && Instant::now() < self.until {
+                thread::yield_now();
+            }
+            self.ids.read(at, out)
+        }
     }
 
     #[test]

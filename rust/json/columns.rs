@@ -196,6 +196,7 @@ mod tests {
         assert_eq!(read("[[1,7],[2,8]]"), None);
         assert!(read("[[1,7],[-2,8]]").is_some());
         assert!(read("[[1,7],[0.5,8]]").is_some());
+        assert!(read("[[-0.0,7]]").is_some());
     }
 
     #[test]

@@ -224,6 +224,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_be_empty() {
+        let text = r#"{"":1,"a":{"":2},"\u0000":3}"#;
+        assert_eq!(cut(text, &names(&[""])).as_deref(), Some(&text.replacen(r#""":1,"#, "", 1)[..]));
+        assert_eq!(cut(text, &names(&["b"])), None);
+    }
+
+    #[test]
     fn what_is_nested_too_deep_is_passed_over() {
         let deep = |depth| format!("{}{{\"a\":1}}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(cut(&deep(DEEPEST), &names(&["a"])), None);

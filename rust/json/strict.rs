@@ -395,6 +395,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_any_length_have_bounds() {
+        for text in ["0", "-0", "1e5", "1E+5", "-1.5e-05", "1.25", "12345678901234567890"] {
+            assert_eq!(whole(text, Cursor::number_of_any_length), Some(()), "{text}");
+        }
+        for text in ["", "-", "01", "-01", "1.", ".5", "1e", "1e+", "1.e5", "1e+-5", "+1"] {
+            assert_eq!(whole(text, Cursor::number_of_any_length), None, "{text}");
+        }
+        for head in ["", "-", "0.", "1e"] {
+            let of = |length: usize| format!("{head}{}", "1".repeat(length - head.trim_start_matches('-').len()));
+            assert_eq!(whole(&of(LONGEST_NUMBER), Cursor::number_of_any_length), Some(()));
+            assert_eq!(whole(&of(LONGEST_NUMBER + 1), Cursor::number_of_any_length), None);
+        }
+        // Python makes an integer of 4,300 digits at most.
+        const { assert!(LONGEST_NUMBER <= 4_300) };
+    }
+
+    #[test]
     fn moves_behind_scalars() {
         for text in ["true", "false", "null", "\"x\"", "-1.5", " \t\r\nnull"] {
             assert_eq!(whole(text, Cursor::scalar), Some(()), "{text:?}");

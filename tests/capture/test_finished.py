@@ -103,6 +103,7 @@ def test_a_row_without_tokens_has_no_records() -> None:
         ),
         ({**finished(), "response": "text"}, TypeError, "response is str: a mapping is needed"),
         ({**finished(), "_ng_task_index": None}, ValueError, "_ng_task_index is missing: a row names its rollout"),
+        ({"response": {"output": []}}, ValueError, "_ng_task_index is missing: a row names its rollout"),
         (finished(_ng_rollout_id=7), ValueError, "_ng_rollout_id is int: a string is needed"),
         (finished(item([1], [2], generation_log_probs=None)), ValueError, "call-0: "),
     ],

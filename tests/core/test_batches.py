@@ -248,11 +248,12 @@ try:
 except KeyboardInterrupt:
     sys.exit(7)
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == "ready\n"
-        # Once: a second one could hit the interpreter while it ends.
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=120)
-    assert process.returncode == 7
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n"
+            # Once: a second one could hit the interpreter while it ends.
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=120) == 7
+        finally:
+            process.kill()  # where it was not ended, it hashes for minutes

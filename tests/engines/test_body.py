@@ -309,12 +309,14 @@ def test_where_memory_is_short_nothing_is_read_again():
         natively(spliced(BODY), read)
 
 
+# The float is the number that stands for the first array.
 @pytest.mark.parametrize("value", [b"4.6116860184e18", b"true", b"[0]", b"7", b"5000000000000000000"])
 def test_of_two_equal_keys_the_last_one_counts_whatever_it_holds(value):
-    body = BODY.replace(b', "message"', b', "token_ids": ' + value + b', "message"', 1)
-    assert body != BODY
-    assert spliced(body) is None
-    check_equal(body)
+    for name, following in ((b"prompt_token_ids", b', "choices"'), (b"token_ids", b', "message"')):
+        body = BODY.replace(following, b', "' + name + b'": ' + value + following, 1)
+        assert body != BODY
+        assert spliced(body) is None
+        check_equal(body)
 
 
 def test_a_body_with_arrays_is_parsed_only_where_it_is_asked():
@@ -325,3 +327,11 @@ def test_a_body_with_arrays_is_parsed_only_where_it_is_asked():
     assert body.parsed is body.parsed is CHAT
     assert asked == [1]
     assert Served(None, lambda: CHAT).payload is CHAT
+
+
+@pytest.mark.parametrize("half", [rb"\ud83d", rb"\uD83D", rb"\uDe00"])
+def test_half_a_character_is_no_fault(half):
+    body = BODY.replace(b'"ok"', b'"' + half + b'"', 1)
+    [choice] = read_response(body)
+    assert choice.output_items[0]["content"] == json.loads(b'"' + half + b'"')
+    assert list(choice.generation_token_ids) == IDS

@@ -80,3 +80,22 @@ def test_the_message_is_the_better_place():
 def test_two_prompts_that_disagree_are_named():
     payload = {**dynamo(), "prompt_token_ids": [1, 8]}
     refused(payload, "nvext.engine_data.prompt_token_ids and prompt_token_ids disagree at position 1")
+
+
+def test_one_list_of_another_number_takes_the_others_with_it():
+    for entries, numbers in (([-0.125], [-0.25, -0.75]), ([-0.25, -0.75], [-0.125])):
+        shown = {"content": [log_prob_entry("o", number) for number in entries], "token_logprobs": numbers}
+        choice = {"index": 0, "message": {"content": "o"}, "logprobs": shown}
+        assert tokens_of(read_response(dynamo([choice]))[0]) == TOKENS
+    nothing = {"completion_token_ids": [], "completion_logprobs": [], "prompt_token_ids": [1, 7]}
+    choice = {"index": 0, "message": {"content": "o"}, "logprobs": {"content": [log_prob_entry("o", -0.125)]}}
+    assert tokens_of(read_response(dynamo([choice], engine=nothing))[0]) == ([1, 7], [], [])
+
+
+def test_what_a_choice_says_is_better_than_what_the_payload_says():
+    def said(value):
+        return {"nvext": {"engine_data": {"completion_logprobs": [value], "completion_token_ids": [41]}}}
+
+    payload = {**said(-0.10000000149011612), "prompt_token_ids": [1]}
+    payload["choices"] = [{"index": 0, "message": {"content": "x"}, **said(-0.1)}]
+    assert read_response(payload)[0].generation_log_probs == [-0.1]

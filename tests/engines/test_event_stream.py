@@ -152,3 +152,14 @@ def test_an_event_is_looked_at_once(monkeypatch):
     stream = fed(sse({"detail": "x"}), sse(*CHAT), b"data: [DONE]\n")
     stream.feed(b"\n")
     assert looked == [b'{"detail": "x"}']
+
+
+def test_a_stream_that_has_ended_stays_so():
+    done = sse({"type": "response.completed", "response": {"id": "r"}})
+    stream = fed(sse(TEXT), done, sse({**PIECE, "stop": True}))
+    assert (stream.end_at, stream.is_ended) == (len(sse(TEXT)), True)
+
+
+def test_the_first_error_is_told():
+    stream = fed(sse({"error": "one"}), sse({"error": "two"}))
+    assert stream.error == "one"

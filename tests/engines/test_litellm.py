@@ -66,3 +66,24 @@ def test_swept_fields_say_more_than_those_of_sglang():
     swept = {"provider_specific_fields": {"x": 1}, "meta_info": {"x": 1}}
     payload = {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "ok"}, **swept}]}
     assert detect_dialect(payload) == "litellm"
+
+
+def test_what_was_swept_off_says_of_the_making():
+    message = {"content": "ok", "provider_specific_fields": {**native(), "weight_version": "5"}}
+    payload = {"choices": [{"index": 0, "message": message, "provider_specific_fields": {"ng_x": 1}}]}
+    assert read_response(payload)[0].extras == {"weight_version": "5", "ng_x": 1}
+    payload["weight_version"] = "6"
+    refused(payload, "provider_specific_fields.weight_version and weight_version disagree")
+
+
+def test_a_clipped_prompt_in_a_second_place_is_compared_too():
+    def meta(*ids):
+        entries = [[-0.125, 41, None], [-0.5, 2, None]]
+        return {"input_token_logprobs": [[None, id_, None] for id_ in ids], "output_token_logprobs": entries}
+
+    choice = {"index": 0, "message": {"content": "x"}, "meta_info": meta(1, 0)}
+    choice["provider_specific_fields"] = {"meta_info": meta(1, 0)}
+    payload = {"prompt_token_ids": [1, 7], "choices": [choice]}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+    choice["provider_specific_fields"] = {"meta_info": meta(2, 7)}
+    refused(payload, "provider_specific_fields.meta_info.input_token_logprobs disagree at position 0")

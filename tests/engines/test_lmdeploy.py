@@ -87,3 +87,8 @@ def test_one_pair_at_either_end_is_the_sign():
     for entries in ([PAIRS[0], None], [None, PAIRS[1]]):
         sample = {"text": "ok", "output_ids": [41, 2], "meta_info": {"output_token_logprobs": entries}}
         assert detect_dialect(sample) == "lmdeploy-generate"
+
+
+def test_an_entry_that_is_too_short():
+    refused(chat(output_token_logprobs=[[-0.125, 41], [-0.5]], output_ids=None), "generation_token_ids[1] is null")
+    refused(chat(output_token_logprobs=[[-0.125, 41], []], output_ids=None), "generation_log_probs[1] is null")

@@ -136,3 +136,20 @@ def test_ids_beside_entries():
     assert tokens_of(read_response(payload)[0]) == TOKENS
     payload["choices"][0]["logprobs"] = {"content": entries, "tokens": ["token_id:41", "token_id:2"]}
     assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_a_word_of_as_many_digits_as_python_takes_is_a_number():
+    refused(words_of("token_id:" + "1" * 4300, "token_id:2"), "generation_token_ids[0] is 111", "below 2**64")
+    refused(words_of("token_id:" + "1" * 4301, "token_id:2"), "generation_token_ids[0] is null")
+
+
+def test_parts_stand_in_the_order_in_which_they_are_generated():
+    parts = {"refusal": [4], "content": [3], "reasoning": [2]}
+    logprobs = {name: [log_prob_entry("x", -0.5, token_id=id_) for id_ in ids] for name, ids in parts.items()}
+    [choice] = read_response(vllm_chat(vllm_choice(token_ids=None, logprobs=logprobs)))
+    assert choice.generation_token_ids == [2, 3, 4]
+
+
+def test_a_prompt_that_is_null_among_others():
+    choices = [vllm_choice(index, prompt_token_ids=[1]) for index in (0, 1)]
+    refused(vllm_chat(*choices, prompt_token_ids=[[1], None]), "vllm-chat choice 0: prompt_token_ids")

@@ -47,3 +47,16 @@ def test_beside_token_fields():
     item = native_item(content=[{"type": "output_text", "text": "k", "logprobs": ENTRIES[1:]}])
     assert tokens_of(read_response(payload(output=[item]))[0]) == TOKENS
     refused(payload(output=[item], output_messages=raw([41, 3])), "disagree at position 1")
+
+
+def test_messages_without_tokens_count_too():
+    bare = {"type": "message", "content": "x"}
+    refused(
+        payload(ENTRIES, output_messages=[bare, *raw([41, 2])]), "output_messages holds 2 messages: the tokens of one"
+    )
+    refused(payload(ENTRIES, input_messages=[*raw([1, 7]), bare]), "input_messages holds 2 messages: the tokens of one")
+
+
+def test_log_probs_of_nothing_are_not_missing_only_where_nothing_was_generated():
+    refused(payload(input_messages=raw([]), output_messages=raw([41, 2])), "generation_log_probs is missing")
+    assert read_response(payload(input_messages=[{"content": "x"}], output_messages=[{"content": "y"}])) == []

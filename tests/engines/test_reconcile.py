@@ -256,3 +256,21 @@ def test_arrays_of_equal_bytes_are_not_equal_ids():
 def test_a_negative_id_does_not_stand_for_any():
     sample = sglang_sample(input_token_logprobs=[[None, 1, None], [-2.0, -1, None]], prompt_token_ids=[1, 7])
     refused(sample, "meta_info.prompt_token_ids and meta_info.input_token_logprobs disagree at position 1")
+
+
+def held_as(kind, ids):
+    return list(ids) if kind is list else np.array(ids, kind)
+
+
+def test_ids_of_64_bits_are_compared_exactly():
+    large, other = [2**63 + 1, 1], [2**63, 1]
+    scores = {"generation_log_probs": [-0.125, -0.5]}
+    for one, two in ((large, other), (other, large)):
+        for a, b in ((list, np.uint64), (np.uint64, list), (np.uint64, np.uint64), (list, list)):
+            payload = native_chat(generation_token_ids=held_as(a, one), **scores)
+            payload["choices"][0]["token_ids"] = held_as(b, two)
+            refused(payload, "message.generation_token_ids and token_ids disagree at position 0")
+            payload["choices"][0]["token_ids"] = held_as(b, one)
+            assert len(read_response(payload)) == 1
+    sample = sglang_sample(input_token_logprobs=[[None, 2**63, None], [-2.0, 1, None]], prompt_token_ids=large)
+    refused(sample, "meta_info.prompt_token_ids and meta_info.input_token_logprobs disagree at position 0")

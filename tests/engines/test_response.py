@@ -1,5 +1,7 @@
 """Choices of any engine: their indexes, the engine's own counts, and what is refused whole."""
 
+import json
+
 import numpy as np
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -291,3 +293,38 @@ def test_a_model_has_the_names_of_the_wire():
 def test_a_model_that_was_built_without_validation():
     payload = Client.model_construct(**{**vllm_chat(), "created": "noon"})
     assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_a_count_of_0_is_compared():
+    for name, counted in (("generation_token_ids", "completion_tokens"), ("prompt_token_ids", "prompt_tokens")):
+        refused(vllm_chat(usage={counted: 0}), f"vllm-chat choice 0: 2 {name}, but the engine counted 0")
+    refused(sglang_sample(completion_tokens=0), "2 generation_token_ids, but the engine counted 0")
+    refused(sglang_sample(prompt_tokens=0), "2 prompt_token_ids, but the engine counted 0")
+
+
+def test_what_is_asked_holds_for_bytes_too():
+    ids = list(range(20))
+    choice = vllm_choice(ids=ids, log_probs=[-0.5] * 20)
+    payload = vllm_chat(choice, prompt_token_ids=ids, usage={"completion_tokens": 21})
+    body = json.dumps(payload).encode()
+    for form in (payload, body):
+        refused(form, "vllm-chat choice 0: 20 generation_token_ids, but the engine counted 21")
+        assert len(read_response(form, check_counts=False)) == 1
+        options = {"check_counts": False, "prompt_token_ids": [*ids[:-1], 7]}
+        refused(form, "prompt_token_ids and the caller's prompt_token_ids disagree at position 19", **options)
+        refused(form, "dialect is 'x': one of ", dialect="x")
+        refused(form, "chat choice 0: 20 generation_token_ids", dialect="chat")
+
+
+def test_the_index_that_is_said_twice_is_named():
+    refused(vllm_chat(*map(vllm_choice, (0, 2, 1, 2))), "vllm-chat choice 2: duplicate choice index 2")
+
+
+def test_a_mask_in_a_second_place_is_judged_too():
+    message = {"content": "x", **native(generation_loss_mask=[1, 0])}
+    for wrong, why in (([1, 2], "generation_loss_mask[1] is 2"), ([1], "2 generation_token_ids and 1 generation_loss")):
+        refused(vllm_chat(vllm_choice(message=message, generation_loss_mask=wrong)), f"chat choice 0: {why}")
+
+
+def test_a_row_says_its_id():
+    assert [choice.response_id for choice in read_response([native(response_id="r"), native()])] == ["r", None]

@@ -56,3 +56,15 @@ def test_ids_beside_an_item(name):
     refused(body(scored, scored), "output[1] has ids as an earlier item has", prompt_token_ids=[1, 7])
     [choice] = read_response(body(native_item(**{name: [9]})))  # the fields of a record say it all
     assert choice.generation_token_ids == [41, 2]
+
+
+def test_the_tokens_of_raw_messages_belong_to_the_last_item():
+    reasoning = {"type": "reasoning", "summary": []}
+    for items, place in (([reasoning, message(ENTRIES)], 1), ([message(ENTRIES), reasoning, reasoning], 2)):
+        payload = body(*items, input_messages=[{"tokens": [1, 7]}], output_messages=[{"tokens": [41, 2]}])
+        assert read_response(payload)[0].token_item_index == place
+
+
+def test_log_probs_of_an_item_are_not_taken_again_from_its_texts():
+    held = native_item(content=message(ENTRIES[:1])["content"])
+    assert tokens_of(read_response(body(held))[0]) == TOKENS

@@ -131,3 +131,22 @@ def test_events_without_a_number():
     unplaced = [{**part, "output_index": None} for part in TEXT]
     found = merge_stream([CREATED, *unplaced, delta("function_call_arguments", "{}", 1)])["output"]
     assert [part["type"] for part in found] == ["message", "function_call"]
+
+
+def test_a_failure_without_words_is_shown_whole():
+    for error, said in (({"code": "x"}, r"{'code': 'x'}"), (None, "None"), ("dead", "dead")):
+        with pytest.raises(ValueError, match=f"chunk 1: the server sent an error: {re.escape(said)}$"):
+            merge_stream([CREATED, response("failed", error=error)])
+
+
+def test_a_prompt_that_two_events_say_in_two_ways():
+    events = [{**part, "prompt_token_ids": ids} for part, ids in zip(TEXT, ([1], [7]), strict=True)]
+    with pytest.raises(ValueError, match="chunk 2: a second prompt_token_ids disagrees"):
+        merge_stream([CREATED, *events])
+
+
+def test_an_item_that_is_done_stays_as_it_ended():
+    ended = item("done", 0, type="message", content=[{"type": "output_text", "text": "ok"}])
+    again = item("added", 0, id="msg")
+    [found] = merge_stream([CREATED, *TEXT, ended, again])["output"]
+    assert found == {"type": "message", "content": [{"type": "output_text", "text": "ok"}], "id": "msg"}

@@ -276,7 +276,13 @@ def test_an_array_that_is_lost_on_the_way_is_noticed():
     ids, entries = native.payload["token_ids"], native.payload["logprobs"]
     kept = native.turned_into({"a": [{"b": ids}], "c": entries, "d": [1, "x"], "e": []})
     assert [[column.tolist() for column in arrays] for arrays in kept.found] == [[[1, 2]], [[-1.0], [1]]]
-    for payload in ({"a": ids}, {"a": ids, "b": list(entries)}, {"a": ids[:1], "b": entries}, {"a": [1, ids, entries]}):
+    for payload in (
+        {"a": ids},
+        {"a": ids, "b": list(entries)},
+        {"a": ids[:1], "b": entries},
+        {"a": [1, ids, entries]},
+        {"a": ids, "b": entries, "c": [ids]},
+    ):
         with pytest.raises(ValueError, match="not all arrays"):
             native.turned_into(payload)
 

@@ -194,6 +194,11 @@ def test_an_aborted_call(kind):
         ({"content": None, "reasoning_content": "x"}, True),
         ({"content": None, "refusal": "x"}, True),
         ({"content": None, "tool_calls": [{"id": "a"}]}, True),
+        ({"content": None, "tool_calls": []}, False),
+        ({"content": None, "function_call": {"name": "f"}}, True),
+        ({"content": [{"type": "image_url", "image_url": {}}]}, True),
+        ({"content": [{"type": "text", "text": ""}, "x"]}, True),
+        ({"content": [{"type": "text", "text": None}]}, True),
     ],
 )
 def test_what_was_said_before_the_abort_has_tokens(message, spoke):
@@ -263,3 +268,43 @@ def test_usage_of_a_generate_is_not_asked():
 @pytest.mark.parametrize("entries", [np.array([[-0.5, 41.0]]), {"0": [-0.5, 41]}, "x", 5])
 def test_entries_that_are_no_list_are_named(entries):
     refused(sglang_sample(output_token_logprobs=entries), "generation_token_ids (meta_info.output_token_logprobs) is ")
+
+
+@pytest.mark.parametrize("name", ["sglext", "sgl_ext"])
+@pytest.mark.parametrize("key", ["routed_experts", "sampling_mask", "indexer_topk"])
+def test_values_of_one_choice_in_the_extension_of_several(name, key):
+    payload = sglext([[41], [42]], 2)
+    payload[name] = {**payload.pop("sglext"), key: [1]}
+    refused(payload, f"sglang-chat choice 0: {key} is missing: {name} does not say which choice its {key} belongs to")
+    payload["choices"] = payload["choices"][:1]
+    payload[name]["output_ids"] = [[41]]
+    [choice] = read_response(payload)
+    assert (choice.extras.get(key), choice.routed_experts).count([1]) == 1
+
+
+def test_rows_of_several_choices_are_none_of_one():
+    rows = np.array([[41], [42]])
+    refused(sglext(rows), "generation_token_ids (sglext.output_ids) is an array of shape (2, 1): one dimension")
+    refused(sglext(rows.tolist()), "generation_log_probs")
+
+
+def test_an_extension_under_each_name_is_read():
+    payload = sglext([[41]])
+    payload["sgl_ext"] = {"output_ids": [42]}
+    refused(payload, "sglext.output_ids and sgl_ext.output_ids disagree at position 0")
+
+
+@pytest.mark.parametrize("sign", ["meta_info", "sglext", "sgl_ext"])
+def test_an_empty_sign_is_none(sign):
+    choice = {"index": 0, "message": {"content": "x"}}
+    for empty in (None, {}, "x"):
+        assert detect_dialect({"choices": [{**choice, sign: empty}]}) == "chat"
+        assert detect_dialect({"choices": [choice], sign: empty}) == "chat"
+    assert detect_dialect({"choices": [{**choice, sign: {"x": 1}}]}) == "sglang-chat"
+    assert detect_dialect({"choices": [choice], sign: {"x": 1}}) == "sglang-chat"
+
+
+def test_an_empty_prompt_on_a_choice_is_a_sign():
+    choice = {"index": 0, "message": {"content": "x"}, "prompt_token_ids": []}
+    assert detect_dialect({"choices": [choice]}) == "sglang-chat"
+    assert detect_dialect({"choices": [choice], "prompt_token_ids": []}) == "vllm-chat"

@@ -1,5 +1,6 @@
 """Streams of SGLang's and LMDeploy's `/generate`: from the start each time, or in pieces."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,38 @@ def test_texts_that_nothing_counts():
 def test_a_chunk_of_no_ids_where_nothing_tells():
     chunks = [{"text": "", "output_ids": ids, "meta_info": {}} for ids in ([41], [], [])]
     assert merge_stream(chunks)["output_ids"] == [41]
+
+
+@pytest.mark.parametrize("index", [False, True, "0", 0.5])
+def test_an_index_that_is_no_integer(index):
+    refused(sent([41], "a", 1, index=index), message=f"chunk 0: index must be an integer, got {index!r}")
+
+
+def test_a_null_leaves_what_was_said():
+    first = sent([41], "a", 1, weight_version="5", index=0, prompt_token_ids=[1], meta={"e2e": 1, "x": None})
+    nulls = {"weight_version": None, "index": None, "prompt_token_ids": None}
+    last = sent([41, 2], "ab", 2, **nulls, meta={"e2e": None, "id": None, "input_token_logprobs": None})
+    last["text"] = None
+    found = merge_stream([first, last])
+    assert (found["weight_version"], found["index"], found["prompt_token_ids"], found["text"]) == ("5", 0, [1], "a")
+    meta = found["meta_info"]
+    assert (meta["e2e"], meta["id"], meta["x"], len(meta["input_token_logprobs"])) == (1, "g", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("counted", "place"),
+    [
+        ([([41], 1), ([2, 9], 2), ([41, 9, 9], 3), ([41, 9, 9, 2], 4)], 1),
+        ([([41], 1), ([41], 2), ([41], 1), ([41, 41], 2), ([41, 41, 9], 3)], 2),
+        ([([41], 1), ([41, 2, 9], 2), ([41, 2, 9], 3)], 1),
+        ([([41], 1), ([2], 3), ([9], 4)], 1),
+    ],
+)
+def test_a_wrong_chunk_before_sound_ones_is_an_error(counted, place):
+    chunks = [sent(ids, "", count) for ids, count in counted]
+    for name in ("output_ids", "output_token_logprobs"):
+        held = [{**part, "output_ids": part["output_ids"] if name == "output_ids" else None} for part in chunks]
+        refused(*held, message=f"chunk {place}: {name} does not go on from")
+        body = "".join(f"data: {json.dumps(part)}\n\n" for part in held)
+        with pytest.raises(ValueError, match=f"chunk {place}: {name} does not go on from"):
+            merge_stream(body)

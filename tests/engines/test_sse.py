@@ -1,6 +1,7 @@
 """The events of a stream: how lines become events, wherever the bytes are cut."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -148,6 +149,20 @@ def test_half_a_character_is_no_fault():
     assert merge_stream(body.decode().replace("\\ud83d", "\ud83d"))["choices"][0]["message"]["content"] == "\ud83d"
     with pytest.raises(ValueError, match="can't decode"):
         merge_stream(body.replace(b"\\ud83d", b"\xff"))
+
+
+def test_words_of_an_error_that_are_nested_beyond_all_bounds():
+    with pytest.raises(ValueError, match=r"^chunk 0: the server sent an error: \[\[\["):
+        merge_stream("event: error\ndata: " + "[" * 100_000 + "\n\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [('{"message": "x"}', "x"), ('{"error": "y", "message": "x"}', "y"), ('["z"]', "['z']"), ("z", "z"), ("5", "5")],
+)
+def test_the_words_of_an_error(data, said):
+    with pytest.raises(ValueError, match=f"^chunk 0: the server sent an error: {re.escape(said)}$"):
+        merge_stream(f"event: error\ndata: {data}\n\n")
 
 
 def test_bytes_that_are_no_text():

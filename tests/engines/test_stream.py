@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.payloads import TOKENS, Model, chunk, piece, tokens_of
 from tokenrecords import detect_dialect, extract_token_fields, merge_stream, read_response
-from tokenrecords.engines.stream import is_stream
 
 FIRST = chunk({**piece(), "delta": {"role": "assistant", "content": ""}}, prompt_token_ids=[1, 7])
 STREAM = [
@@ -539,77 +538,3 @@ def test_a_byte_order_mark():
 def test_the_kind_of_a_stream_that_names_none():
     parts = [{"choices": [{"index": 0, "text": "x", "delta": {"content": "x"}}]}]
     assert merge_stream(parts)["choices"][0]["message"]["content"] == "x"
-
-
-@pytest.mark.parametrize("kind", ["ping", "keepalive"])
-def test_a_chunk_with_choices_is_no_sign_of_life(kind):
-    merged = merge_stream([FIRST, chunk(piece("o", [41]), type=kind)])
-    assert merged["choices"][0]["token_ids"] == [41]
-
-
-def test_lists_that_are_all_empty_are_joined_to_an_empty_one():
-    merged = merge_stream([FIRST, chunk(piece("", [])), chunk(piece("", []))])
-    assert (merged["choices"][0]["token_ids"], merged["choices"][0]["logprobs"]) == ([], {"content": []})
-    assert tokens_of(read_response(merged)[0]) == ([1, 7], [], [])
-
-
-def test_log_probs_that_are_null_stay_null():
-    part = chunk({**piece("", []), "logprobs": {"content": None}})
-    merged = merge_stream([FIRST, part])
-    assert merged["choices"][0]["logprobs"] == {"content": None}
-    assert tokens_of(read_response(merged)[0]) == ([1, 7], [], [])
-
-
-def test_an_id_that_sorts_before_or_behind_is_another():
-    for one, two in (("a", "b"), ("b", "a")):
-        refused([{**FIRST, "id": one}, chunk(piece("o", [41]), id=two)], f"chunk 1: id '{two}' of another response")
-        heads = [{"choices": [], "request_id": one}, {"choices": [], "request_id": two}]
-        refused(heads, f"chunk 1: request_id '{two}' of another response")
-
-
-@pytest.mark.parametrize("error", ["", {}, False, 0])
-def test_an_error_that_says_nothing_is_one(error):
-    refused([FIRST, {"error": error}], f"chunk 1: the server sent an error: {{'error': {error!r}}}")
-    refused([FIRST, chunk({**piece("o", [41]), "error": error})], "chunk 1: the server sent an error: ")
-
-
-def test_a_list_is_a_stream_where_one_of_it_is_a_chunk():
-    def sample(id_: str, **meta: Any) -> dict[str, Any]:
-        return {"text": "x", "output_ids": [41], "meta_info": {"id": id_, **meta}}
-
-    unfinished, finished = {"finish_reason": None}, {"finish_reason": {"type": "stop"}}
-    for payloads in (
-        [sample("a", **unfinished), sample("a", **finished)],
-        [sample("a"), sample("a")],
-        (sample("a", **finished), sample("b", **unfinished)),
-        [{"type": "ping"}, {"type": "message"}],
-        [{"choices": [{"delta": {}}]}],
-        [{"choices": []}],
-        ["data: {}"],
-        [b"data: {}"],
-        [{"token": {"id": 1}}],
-        [{"content": "x", "stop": False}],
-    ):
-        assert is_stream(payloads), payloads
-    for payloads in (
-        [sample("a"), sample("b")],
-        [sample("a", **finished), sample("a", **finished)],
-        [{"choices": [{"message": {}}]}],
-        [{"choices": [{"message": {}}, {}]}],
-        [{"content": "x", "stop": True}, {"content": "x", "stop": None}],
-        [5, None, [41]],
-        [],
-        {"choices": [{"delta": {}}]},
-        "data: {}",
-    ):
-        assert not is_stream(payloads), payloads
-
-
-def test_the_prompt_of_a_chats_meta_info_is_not_counted_with_what_is_generated():
-    def part(text: str, id_: int, counted: int) -> dict[str, Any]:
-        meta = {"completion_tokens": counted, "input_token_logprobs": [[None, 1, None], [-2.0, 7, None]]}
-        return chunk({**piece(text, [id_]), "meta_info": meta})
-
-    merged = merge_stream([part("o", 41, 1), part("k", 2, 2), part("!", 9, 3)])
-    assert [entry[1] for entry in merged["choices"][0]["meta_info"]["input_token_logprobs"]] == [1, 7]
-    assert merged["choices"][0]["meta_info"]["completion_tokens"] == 3

@@ -148,3 +148,71 @@ def test_a_chunk_of_log_probs_without_ids_is_a_hole() -> None:
     scored = chunk({**says(), "logprobs": {"content": [{"token": "x", "logprob": -0.5}]}})
     with pytest.raises(ValueError, match="mine choice 0: chunk 1: generation_token_ids is missing"):
         merge_stream([whole, scored], dialect="mine")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("token_ids", "output_ids", "gen_tokens", "generation_token_ids", "output_token_logprobs"),
+        *("generation_log_probs", "generation_loss_mask", "sampling_mask"),
+    ],
+)
+def test_lists_are_joined_wherever_they_stand(name: str) -> None:
+    def part(value: Any, k: int) -> dict[str, Any]:
+        holders = {"delta": {"content": "x", name: [value]}, "provider_specific_fields": {name: [value]}}
+        held = {"index": 0, name: [value], **holders, "finish_reason": None}
+        return chunk(held, **{name: [value] if k else None})
+
+    choice = merged_choice(*(part(value, k) for k, value in enumerate((1, 0))))
+    swept = choice["provider_specific_fields"]
+    assert choice[name] == choice["message"][name] == swept[name] == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["prompt_token_ids", "routed_experts", "engine_data", "indexer_topk"])
+@pytest.mark.parametrize("holder", ["delta", "nvext", "meta_info", "sglext", "sgl_ext", "provider_specific_fields"])
+def test_what_is_said_once_is_said_once_in_every_object(holder: str, name: str) -> None:
+    def part(value: Any) -> dict[str, Any]:
+        return chunk({"index": 0, "delta": {"content": "x"}, holder: {"content": "x", name: value}})
+
+    value = {"a": [1]} if name == "engine_data" else [1]
+    found = merged_choice(part(value), part(value))["message" if holder == "delta" else holder]
+    assert found[name] == value
+    with pytest.raises(ValueError, match=f"chunk 1: a second {name} disagrees with the first"):
+        merge_stream([part(value), part([2])])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("input_ids", "sglext"), ("output_ids", "sgl_ext"), ("input_ids", "sgl_ext")]
+)
+def test_ids_of_an_extension_are_said_once(name: str, kind: str) -> None:
+    parts = [chunk({"index": 0, "delta": {"content": "x"}, kind: {name: ids}}) for ids in ([1], [2])]
+    assert merged_choice(parts[0], parts[0])[kind][name] == [1]
+    with pytest.raises(ValueError, match=f"chunk 1: a second {name} disagrees with the first"):
+        merge_stream(parts)
+
+
+@pytest.mark.parametrize("name", ["id", "request_id", "object", "created", "model"])
+def test_of_a_head_the_first_value_stays(name: str) -> None:
+    parts = [chunk(says(content="x"), **{name: value}) for value in (None, "a", "b")]
+    parts = [{**part, "object": None} for part in parts] if name == "object" else parts
+    found = merge_stream(parts, check_ids=False)
+    assert found[name] == ("chat.completion" if name == "object" else "a")
+
+
+def test_the_first_role_stays() -> None:
+    assert (
+        merged_choice(chunk(says(role="tool")), chunk(says(role="assistant", content="x")))["message"]["role"] == "tool"
+    )
+
+
+def test_an_object_after_a_null_is_an_object() -> None:
+    for name, value in (("nvext", {"a": 1}), ("logprobs", {"content": [1]}), ("sglext", {"a": 1})):
+        assert merged_choice(chunk({**says(content="x"), name: None}), chunk({**says(), name: value}))[name] == value
+
+
+def test_tool_calls_that_are_null_are_none() -> None:
+    assert merged_choice(chunk(says(tool_calls=None, content="x")))["message"]["tool_calls"] is None
+    found = merged_choice(
+        chunk(says(tool_calls=None)), chunk(says(tool_calls=[{"id": "a", "function": {"name": "f"}}]))
+    )
+    assert found["message"]["tool_calls"] == [{"id": "a", "function": {"name": "f"}}]

@@ -36,6 +36,11 @@ STREAMS = {
         [call("f", "}", index=0, id="a")],
         [call("g", "[", index=1, id="b")],
     ],
+    "null, and the id later": [
+        [call("f", "{", index=0, id=None, type=None)],
+        [call("f", "}", index=0, id="a")],
+        [call("g", "[", index=1, id="b")],
+    ],
     "the name again": [
         [call("f", "{", index=0, id="a")],
         [call("f", "}", index=0)],

@@ -144,3 +144,13 @@ def test_candidates_in_arrays():
     payload["logprob_token_ids"] = [np.array([[9, 41], [2, 9]])]
     [choice] = read_response(payload)
     assert tokens_of(choice) == TOKENS
+
+
+@pytest.mark.parametrize("rows", [[], [[-0.5]], [[-0.5]] * 3])
+def test_rows_are_as_many_as_completions(rows):
+    payload = {"prompt_ids": [[1]], "completion_ids": [[2], [3]], "logprobs": rows}
+    refused(payload, f"trl: 2 completion_ids and {len(rows)} logprobs")
+    masks = [[1] for _ in rows]
+    for name in ("env_mask", "tool_mask"):
+        refused({**payload, "logprobs": [[-0.5]] * 2, name: masks}, f"trl: 2 completion_ids and {len(rows)} {name}")
+    refused({**payload, "prompt_ids": [[1]] * 3}, "trl: 2 completion_ids for 3 prompt_ids")

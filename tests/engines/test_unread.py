@@ -119,3 +119,81 @@ def test_a_key_that_is_empty_or_no_text():
     refused({"a": {"": [{"x_ids": [41]}]}}, "and a.[0].x_ids is not read")
     assert read_response({**chat(), "x": {7: [1], "y": {8: {"a_ids": []}}}}) == []
     assert read_response({**chat(), 7: {"x_ids": [41]}}) == []
+
+
+def test_of_several_rows_each_must_be_read():
+    payload = vllm_chat(vllm_choice(logprobs=None), copies={"rows_of_ids": [[1, 7], [9]]})
+    refused(payload, "generation_log_probs is missing, and copies.rows_of_ids is not read")
+
+
+def test_depth_is_looked_into():
+    held: Any = {"x_ids": [41]}
+    for _ in range(15):
+        held = {"x": [held]}
+    refused({**chat(), "x": held}, ".x_ids is not read")
+
+
+OTHER_THINGS = [
+    *("session", "request", "conversation", "thread", "trace", "span", "user", "message", "call", "tool", "batch"),
+    *("sample", "group", "task", "job", "row", "item", "file", "vector_store", "document", "doc", "source", "citation"),
+    *("page", "chunk", "node", "image", "frame", "audio", "video", "object", "class", "label", "expert", "layer"),
+    *("lora", "adapter", "slot", "worker", "rank", "gpu", "device", "cache", "type", "position"),
+]
+
+
+@pytest.mark.parametrize("name", OTHER_THINGS)
+def test_ids_of_other_things_are_none_of_tokens(name):
+    assert read_response({**chat(), f"{name}_ids": [1], f"my_{name}_ids": [1]}) == []
+    refused({**chat(), f"x{name}_ids": [1]}, f"x{name}_ids is not read")
+    refused({**chat(), f"{name}_ids_of": {"ids": [1]}}, f"{name}_ids_of.ids is not read")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("block_ids", "stop_token_ids", "bad_words_ids", "eos_token_ids", "bos_token_ids", "pad_token_ids"),
+        *("special_token_ids", "suppress_tokens", "suppressed_tokens", "allowed_token_ids", "banned_token_ids"),
+        *("preserved_tokens", "forced_token_ids", "cached_tokens", "num_tokens", "n_tokens", "max_tokens"),
+        *("min_tokens", "total_tokens", "top_tokens", "topk_token_ids", "topn_tokens", "candidate_ids"),
+        *("candidates_token_ids", "logprob_token_ids", "prompt_cached_tokens"),
+    ],
+)
+def test_tokens_that_nobody_generated(name):
+    assert read_response({**chat(), name: [1], "x": {name: [[1]]}}) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("content", "text", "generated_text", "reasoning", "reasoning_content", "reasoning_details", "refusal"),
+        *("tool_calls", "function_call", "arguments", "tool_results", "annotations", "audio", "summary", "document"),
+        *("tools", "tool_choice", "logit_bias", "instructions", "error", "timings", "embedding"),
+        *("sampling_params", "generation_settings", "parameters"),
+        *("prompt_logprobs", "top_logprobs", "topk_prompt_logprobs", "completion_probabilities", "top_tokens"),
+    ],
+)
+def test_what_was_said_asked_or_counted_holds_no_tokens(name):
+    assert read_response({**chat(), "x": {name: {"ids": [1]}}}) == []
+    assert read_response({"object": "response", "output": [{"type": "message", "x": {name: [{"ids": [1]}]}}]}) == []
+
+
+@pytest.mark.parametrize("name", ["input", "output", "outputs", "action", "code", "queries", "results"])
+def test_what_an_item_holds_of_a_tool(name):
+    item = {"type": "x_call", name: {"ids": [1]}}
+    assert read_response({"object": "response", "output": [item]}) == []
+    assert read_response({**chat(), "input": [{"x": item}]}) == []
+    refused({**chat(), "x": {name: {"ids": [1]}}}, f"x.{name}.ids is not read")
+
+
+@pytest.mark.parametrize(
+    "name", ["ids", "x_ids", "tokens", "out_tokens", "token_id", "tokenIds", "token_id_list", "tokenid_x", "XTokenIds"]
+)
+def test_keys_that_speak_of_tokens(name):
+    refused({**chat(), name: [1]}, f" {name} is not read")
+    for held in ([], ["a"], [1.5], 5, "ab", {"a": 1}, [None], None, [[]]):
+        assert read_response({**chat(), name: held}) == [], held
+
+
+@pytest.mark.parametrize("name", ["hidden", "tokenizer", "token", "id", "tokens_of", "idsx"])
+def test_keys_that_speak_of_none(name):
+    assert read_response({**chat(), name: [1]}) == []

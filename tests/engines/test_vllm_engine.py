@@ -97,3 +97,19 @@ def test_log_probs_of_parsed_outputs():
     assert tokens_of(read_response(body)[0]) == TOKENS
     body["outputs"][0]["logprobs"] = [{"41": {}}, {"2": -0.5}]
     refused(body, "vllm-engine choice 0: generation_log_probs[0] is null")
+
+
+def test_what_objects_hold_beside_their_fields():
+    [choice] = read_response(request(output(routed_experts="AAAB", ng_x=1), weight_version="5"))
+    assert (choice.routed_experts, choice.extras) == ("AAAB", {"ng_x": 1, "weight_version": "5"})
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_positions_are_as_many_as_ids(count):
+    held = [scored(_41=-0.125), scored(_2=-0.5), scored(_9=-1.0)][:count]
+    refused(request(output(logprobs=held)), f"vllm-engine choice 0: 2 generation_token_ids and {count} ")
+
+
+@pytest.mark.parametrize("wrong", [[41], {}, np.array([41])], ids=["list", "dict", "array"])
+def test_what_is_no_id_has_no_log_prob(wrong):
+    refused(request(output(token_ids=[wrong, 2])), "vllm-engine choice 0: generation_log_probs[0] is null")

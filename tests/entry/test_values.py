@@ -126,7 +126,6 @@ def test_other_types():
     assert entry != entry.model_dump()
     assert entry != None  # noqa: E711
     assert entry == ANY
-    assert entry == entry  # noqa: PLR0124
 
 
 def test_private_attributes_count():

@@ -52,11 +52,12 @@ def test_where_no_file_can_be(tmp_path: Path) -> None:
         append_jsonl(tmp_path, named("a"))
 
 
-def test_through_a_link(tmp_path: Path) -> None:
+def test_through_a_link(tmp_path: Path, synced: list[tuple[Path, bytes]]) -> None:
     (tmp_path / "store").mkdir()
     link = tmp_path / "link.jsonl"
     link.symlink_to("store/x.jsonl")
     append_jsonl(link, named("a"))
+    assert ((tmp_path / "store"), b"") in synced
     append_jsonl(link, named("b"))
     assert link.is_symlink()
     assert (tmp_path / "store" / "x.jsonl").read_bytes() == text("a", "b")

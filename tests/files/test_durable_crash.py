@@ -105,7 +105,9 @@ class Writer:
 
 @pytest.fixture
 def writer(request: pytest.FixtureRequest) -> Iterator[Writer]:
-    writer = Writer(request.param, seed=random.SystemRandom().randrange(2**32))
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201
+    writer = Writer(request.param, seed)
     yield writer
     writer.close()
 

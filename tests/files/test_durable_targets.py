@@ -200,8 +200,11 @@ def test_a_raw_file_that_takes_less_than_it_is_given() -> None:
 
 def test_a_stream_that_takes_nothing_now() -> None:
     class Raw(io.RawIOBase):
+        asked = 0
+
         def write(self, _data: Any) -> None:
-            return None
+            self.asked += 1
+            assert self.asked == 1, "it was asked again"
 
     with pytest.raises(BlockingIOError, match="takes nothing now"):
         write_jsonl(Raw(), [make_entry()])  # type: ignore[arg-type]

@@ -54,3 +54,12 @@ def test_a_last_line_that_breaks_off_is_torn(path: Path, name: str) -> None:
         assert len(read_jsonl(path)) == 1
     append_jsonl(path, [make_entry()])
     assert path.read_bytes() == b"\n".join([LINE, LINE, b""])
+
+
+def test_a_line_that_breaks_off_at_any_byte_is_torn(path: Path) -> None:
+    for end in range(1, len(LINE)):
+        path.write_bytes(LINE + b"\n" + LINE[:end])
+        with pytest.warns(UserWarning, match=f"the last {end} bytes are a torn record"):
+            assert len(read_jsonl(path)) == 1
+        append_jsonl(path, [make_entry()], fsync=False)
+        assert path.read_bytes() == b"\n".join([LINE, LINE, b""])

@@ -66,3 +66,20 @@ def test_it_is_read_from_where_it_stands(path):
     with from_disk(path) as file:
         file.seek(len(line(model_call_id="a")))
         assert call_ids(read_jsonl(file)) == ["b", "c"]
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, NotImplementedError, io.UnsupportedOperation])
+def test_a_file_may_say_in_any_way_that_it_gives_no_lines(error):
+    class Says(Reads):
+        def readline(self, *_):
+            raise error("no lines")
+
+    assert call_ids(read_jsonl(Says(THREE))) == ["a", "b", "c"]
+
+
+def test_a_file_whose_lines_are_no_bytes_gives_none():
+    class Texts(Reads):
+        def readline(self, *_):
+            return ""
+
+    assert call_ids(read_jsonl(Texts(THREE))) == ["a", "b", "c"]

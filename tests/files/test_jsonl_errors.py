@@ -143,6 +143,19 @@ def test_a_torn_last_line_is_left_out_with_a_warning(path: Path, mode: str, thre
     assert f" {len(torn)} bytes" in str(warning.message)
 
 
+def test_a_torn_line_is_said_to_who_reads_and_its_bytes_as_they_are_read(path: Path) -> None:
+    path.write_bytes(THREE + b'{"rollout_id":"' + b"r" * 12_330)
+    with pytest.warns(UserWarning, match=r": the last 12,345 bytes are a torn record, ") as caught:
+        for _ in scan_jsonl(path):
+            pass
+    assert caught[0].filename == __file__
+
+
+def test_many_lines_that_are_left_out_are_counted_as_they_are_read() -> None:
+    with pytest.warns(UserWarning, match=r"^1,234 lines held no record and were left out; the first: <bytes>:1: "):
+        assert read_jsonl(BAD * 1_234, on_error="skip") == []
+
+
 def test_each_file_may_be_torn(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a", "b.gz", "c")]
     paths[0].write_bytes(line(model_call_id="a") + b'{"x')

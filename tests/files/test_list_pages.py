@@ -82,9 +82,9 @@ def test_the_streams_of_a_page():
 
 
 def test_lists_stay_whole_where_a_page_has_room_and_go_on_where_not():
-    arrays = [np.arange(length, dtype=np.int32) for length in (3, 2, 6, 9, 0)]
+    arrays = [np.arange(length, dtype=np.int32) for length in (1, 3, 3, 2, 6, 9, 0)]
     found = pages_of(write_lists(arrays, np.dtype("int32"), PLAIN, 4 * 4))
-    assert [numbers(fields)[0] for fields, _ in found] == [3, 2, 4, 2, 4, 4, 2]
+    assert [numbers(fields)[0] for fields, _ in found] == [4, 3, 2, 4, 2, 4, 4, 2]
     size = sum(fields[2].value + len(written(fields)) for fields, _ in found)
     assert size == write_lists(arrays, np.dtype("int32"), PLAIN, 4 * 4).size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import gzip
 import re
@@ -26,6 +27,9 @@ from tokenrecords.arrow import read_parquet, scan_parquet, write_parquet
 from tokenrecords.capture.served import CallReader, call_files
 from tokenrecords.entry.model import origin
 from tokenrecords.files.remote import RemotePath, as_path
+from tokenrecords.files.side_files import read_side_files
+from tokenrecords.files.sources import record_files
+from tokenrecords.files.streams import OnlyReads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +139,62 @@ def test_a_pattern(there: str) -> None:
     assert verify(f"{there}/a*").records == 3
     with pytest.raises(FileNotFoundError, match=r"no\*"):
         read_jsonl(f"{there}/no*")
+
+
+def test_what_a_directory_said_of_its_files_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        write_jsonl(f"bucket://dir/{number}.tokens.jsonl", [make_entry(model_call_id=str(number))])
+    asked: list[str] = []
+    info = Bucket.info
+    monkeypatch.setattr(Bucket, "info", lambda store, path: asked.append(path) or info(store, path))
+    assert len(record_files("bucket://dir")) == 5
+    assert set(asked) == {"dir"}
+
+
+def test_a_directory_is_listed_once_for_the_side_files_of_all_its_files(
+    there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        write_jsonl(f"{there}/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
+        with fsspec.open(f"{there}/{name}.intents", "wb") as file:
+            file.write(b"x\n")
+    files = record_files(there)
+    listed: list[str] = []
+    iterdir = RemotePath.iterdir
+    monkeypatch.setattr(RemotePath, "iterdir", lambda path: listed.append(str(path)) or iterdir(path))
+    assert [list(side.begun) for side in read_side_files(files).values()] == [["x"]] * 3
+    assert listed == ([] if there.startswith("file") else [there])
+
+
+def test_a_file_that_is_renamed_and_the_directories_above_it() -> None:
+    path = as_path("memory://dir/below/a")
+    path.parent.mkdir(parents=True, exist_ok=False)
+    with pytest.raises(FileExistsError):
+        path.parent.mkdir(parents=True, exist_ok=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(b"x")
+    path.replace(path.with_name("b"))  # type: ignore[arg-type]
+    assert names("memory://dir/below") == ["b"]
+    assert path.with_name("b").read_bytes() == b"x"
+
+
+def test_files_of_a_pattern_come_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "cab":
+        write_jsonl(f"bucket://dir/{name}.tokens.jsonl", [make_entry(model_call_id=name)])
+    glob = Bucket.glob
+
+    def in_another_order(store: Bucket, path: str, **options: Any) -> dict[str, Any]:
+        return dict(reversed(glob(store, path, **options).items()))
+
+    monkeypatch.setattr(Bucket, "glob", in_another_order)
+    assert call_ids(read_jsonl("bucket://dir/*")) == ["a", "b", "c"]
+
+
+def test_the_parts_of_a_name() -> None:
+    path = as_path("memory://dir/a.tokens.jsonl")
+    assert (path.name, path.stem, str(path.parent)) == ("a.tokens.jsonl", "a.tokens", "memory://dir")
+    assert str(path.with_name("b")) == "memory://dir/b"
 
 
 def test_a_pattern_of_directories() -> None:
@@ -289,6 +349,25 @@ def test_rollouts_that_are_retired_meanwhile_are_passed_over(three: list[AnyPath
     assert call_ids(reader) == []
 
 
+def test_an_empty_file_holds_no_record(there: str) -> None:
+    write_jsonl(f"{there}/r.tokens.jsonl", [])
+    assert read_jsonl(f"{there}/r.tokens.jsonl") == []
+
+
+def test_a_file_is_read_in_large_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_jsonl("memory://r.tokens.jsonl", [make_entry(model="x" * 100)] * 5_000)
+    sizes: list[int] = []
+    readinto = OnlyReads.readinto
+
+    def watched(reads: OnlyReads, buffer: Any) -> int:
+        sizes.append(len(buffer))
+        return readinto(reads, buffer)
+
+    monkeypatch.setattr(OnlyReads, "readinto", watched)
+    assert len(read_jsonl("memory://r.tokens.jsonl")) == 5_000
+    assert min(sizes) >= 1 << 19
+
+
 def test_bad_lines_and_damage() -> None:
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/a", line(model_call_id="a") + b"{}\n" + line(model_call_id="b"))
@@ -311,14 +390,17 @@ def test_bad_lines_and_damage() -> None:
     assert counts["unreadable_line"] == 3
 
 
-def test_a_network_error_is_not_a_bad_row(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [TimeoutError("the store does not answer"), OSError(errno.EIO, "the store does not answer")]
+)
+def test_a_network_error_is_not_a_bad_row(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
     write_parquet("bucket://dir/r.parquet", conversation())
 
     def fetch(*_: Any) -> bytes:
-        raise TimeoutError("the store does not answer")
+        raise error
 
     monkeypatch.setattr("support.bucket._Object._fetch_range", fetch)
-    with pytest.raises(TimeoutError, match="does not answer"):
+    with pytest.raises(type(error), match="does not answer"):
         read_parquet("bucket://dir/r.parquet", on_error="skip")
 
 
@@ -361,3 +443,27 @@ def test_a_slash_at_the_end_is_no_part_of_a_name() -> None:
     assert (str(path), path.name, str(path / "a")) == ("memory://folder", "folder", "memory://folder/a")
     root = as_path("memory://")
     assert (str(root), str(root / "a")) == ("memory://", "memory://a")
+
+
+def test_a_file_whose_size_nobody_knows_has_none() -> None:
+    fsspec.filesystem("memory").pipe_file("/a", b"12345")
+    assert RemotePath("memory://a").stat().st_size == 5
+    assert RemotePath("memory://a", {"type": "file", "size": None}).stat().st_size == 0
+
+
+def test_a_file_is_deleted_if_it_is_there() -> None:
+    fsspec.filesystem("memory").pipe_file("/a", b"")
+    for _ in range(2):
+        as_path("memory://a").unlink(missing_ok=True)
+        assert not as_path("memory://a").exists()
+    with pytest.raises(FileNotFoundError):
+        as_path("memory://a").unlink(missing_ok=False)
+
+
+def test_a_module_that_fsspec_lacks_is_not_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fsspec"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "fsspec.py").write_text("import what_fsspec_needs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'what_fsspec_needs'$"):
+        read_jsonl("s3://bucket/r.tokens.jsonl")

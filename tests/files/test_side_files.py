@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.factories import call, conversation
 from tokenrecords import append_jsonl, read_jsonl, write_jsonl
-from tokenrecords.files.side_files import Note, beside, read_side_files, still_there
+from tokenrecords.files.side_files import Note, beside, read_side_files, retired, still_there
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,25 @@ def test_calls_that_were_lost_are_read_from_either_layout(tmp_path: Path, ending
     }
     assert (found.lost(["a"]), found.lost(())) == (["b"], ["a", "b"])
     assert found.is_incomplete(["a", "b"])  # one of them was lost all the same
+
+
+def test_a_call_that_the_engine_refused_is_taken_back_by_the_gateway_alone(tmp_path: Path) -> None:
+    write(tmp_path, intents="a\n b \n b \tthe engine refused it\nnever begun\tfor nothing\n")
+    assert list(side(tmp_path).begun) == ["a"]
+    (tmp_path / "r.intents").unlink()
+    write(tmp_path, tokens__intents="a\nb\nb\tof a name with a tab\n")
+    assert list(side(tmp_path).begun) == ["a", "b", "b\tof a name with a tab"]
+
+
+def test_lost_calls_come_as_they_were_begun_then_recorded_then_marked(tmp_path: Path) -> None:
+    write(tmp_path, lost="c\nb\n", intents="z\na\n", tokens__state__json=state(entry_digests={"b": "", "y": ""}))
+    assert side(tmp_path).lost(()) == ["z", "a", "b", "y", "c"]
+
+
+def test_retired_rollouts_are_counted(tmp_path: Path) -> None:
+    for name, is_retired in (("a", True), ("b", False), ("c", True)):
+        (tmp_path / f"{name}.tokens.state.json").write_text(state(retired=is_retired))
+    assert retired(tmp_path) == 2
 
 
 def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from support.factories import THREE, call_ids, line, make_entry, raw
 from tokenrecords import RecordError, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.entry.model import origin
+from tokenrecords.files.sources import given_paths
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
@@ -226,7 +227,7 @@ def test_zstd_is_read_without_its_extra_and_written_with_it(path: Path, monkeypa
     for name in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     assert call_ids(read_jsonl(path)) == ["a", "b", "c"]
-    needed = r"pip install 'tokenrecords\[zstd\]'"
+    needed = r"pip install 'tokenrecords\[zstd\]' \(import of .*zstd halted"
     with pytest.raises(ModuleNotFoundError, match=needed):
         write_jsonl(path, [])
     with pytest.raises(RecordError, match=f"the compressed data are damaged: zstd files need an extra: {needed}"):
@@ -263,3 +264,22 @@ def test_a_flipped_bit_of_a_zst_file_is_never_another_record(tmp_path: Path) -> 
         except (ValueError, OSError):
             continue
         assert found in ([], [entry])
+
+
+@pytest.mark.parametrize(("count", "rollouts"), [(1, "1 rollout"), (2, "2 rollouts"), (1_001, "1,001 rollouts")])
+def test_a_directory_of_retired_rollouts_says_how_many(tmp_path: Path, count: int, rollouts: str) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.tokens.state.json").write_text('{"retired": true}')
+    with pytest.raises(FileNotFoundError) as caught:
+        read_jsonl(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} holds no *.tokens.jsonl: the records of {rollouts} were retired once rebuilt, and their tokens "
+        "are in the rows of the run's rollouts.jsonl"
+    )
+
+
+def test_paths_and_records_are_not_mixed(path: Path) -> None:
+    path.write_bytes(THREE)
+    for mixed in ([path, make_entry()], [make_entry(), path]):
+        assert given_paths(mixed) == ([], mixed)
+    assert given_paths(iter([path, str(path)])) == ([path, str(path)], [])

@@ -6,20 +6,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.gateways import ASK, Answer, Rig, chat, chunks, rig, says, sse, streams
+from support.gateways import ASK, GENERATION, PROMPT, Rig, chat, chunks, run, says, sse, streams
 from tokenrecords.files import durable
 from tokenrecords.files.side_files import read_side_files
 from tokenrecords.gateway.commits import Commits
-
-PROMPT, GENERATION = [1, 2, 3], [41, 2]
-
-
-def run(out: Path, answer: Answer, test: Any, **settings: Any) -> None:
-    async def body() -> None:
-        async with rig(answer, out, **settings) as made:
-            await asyncio.wait_for(test(made), 60)
-
-    asyncio.run(body())
 
 
 class Disk:

@@ -9,20 +9,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.gateways import ASK, CHAT, Answer, Rig, chat, chunks, rig, says, sse, streams
+from support.gateways import ASK, CHAT, GENERATION, PROMPT, Answer, Rig, chat, chunks, run, says, sse, streams
 from tokenrecords.gateway.headers import end_to_end, to_engine
 from yarl import URL
 
-PROMPT, GENERATION = [1, 2, 3], [41, 2]
 BODY = json.dumps(ASK).encode()
-
-
-def run(out: Path, answer: Answer, test: Any, **settings: Any) -> None:
-    async def body() -> None:
-        async with rig(answer, out, **settings) as made:
-            await asyncio.wait_for(test(made), 60)
-
-    asyncio.run(body())
 
 
 async def exchange(rig: Rig, *lines: bytes, body: bytes = b"") -> bytes:

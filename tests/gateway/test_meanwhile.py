@@ -9,21 +9,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.gateways import ASK, CHAT, Rig, chat, rig
+from support.gateways import ASK, CHAT, Rig, chat, run
 from tokenrecords import TokenEntry, read_jsonl, stamp_lineage
 from tokenrecords.gateway.store import Store
 from tokenrecords.lineage.parents import find_parent
 from yarl import URL
 
 BODY = json.dumps(ASK).encode()
-
-
-def run(out: Path, answer: Any, test: Any, **settings: Any) -> None:
-    async def body() -> None:
-        async with rig(answer, out, **settings) as made:
-            await asyncio.wait_for(test(made), 60)
-
-    asyncio.run(body())
 
 
 class Held:

@@ -242,9 +242,10 @@ def test_no_package_at_all(monkeypatch):
 
 
 def test_a_file_that_can_not_be_read(package):
-    (package / RECORDS_FILE).write_text("def")
-    with pytest.raises(gym.UnknownReleaseError, match="can't be read: "):
-        gym.install()
+    for content in (b"def", b"\xff"):
+        (package / RECORDS_FILE).write_bytes(content)
+        with pytest.raises(gym.UnknownReleaseError, match="can't be read: "):
+            gym.install()
     (package / RECORDS_FILE).unlink()
     with pytest.raises(gym.UnknownReleaseError, match="can't be read: "):
         gym.install()
@@ -273,6 +274,61 @@ def test_files_of_several_releases(package, monkeypatch):
     assert str(caught.value) == f"{package / 'nemo_gym'} holds files of several releases: 9.0 and 9.1"
 
 
+def test_a_known_file_beside_one_of_known_declarations_is_of_no_release(package, monkeypatch):
+    sha = hashlib.sha256(RECORDS.path(package / "nemo_gym").read_bytes()).hexdigest()
+    known = dataclasses.replace(RECORDS, releases={sha: "9.0"})
+    monkeypatch.setattr("tokenrecords.gym.adoption.TARGETS", {RECORDS.module: known, DIGEST.module: DIGEST})
+    monkeypatch.setattr("tokenrecords.gym.adoption.RECORDS", known)
+    installed = gym.install()
+    assert (installed.release, installed.modules) == (None, (RECORDS.module, DIGEST.module))
+
+
+def test_a_module_that_is_being_imported_is_waited_for(package):
+    entered, go = threading.Event(), threading.Event()
+    path = package / RECORDS_FILE
+    path.write_text(f"import waited_for\nwaited_for.entered.set()\nwaited_for.go.wait(60)\n{path.read_text()}")
+    text = path.read_text().replace("from __future__ import annotations\n", "")
+    path.write_text(f"from __future__ import annotations\n{text}")
+    sys.modules["waited_for"] = types.SimpleNamespace(entered=entered, go=go)
+    importing = threading.Thread(target=importlib.import_module, args=[RECORDS.module])
+    installing = threading.Thread(target=gym.install)
+    try:
+        importing.start()
+        assert entered.wait(60)
+        installing.start()
+        installing.join(0.2)  # which it should not be able to end in
+        go.set()
+        for thread in (importing, installing):
+            thread.join()
+    finally:
+        go.set()
+        del sys.modules["waited_for"]
+    assert sys.modules[RECORDS.module].TokenEntry is tokenrecords.TokenEntry
+
+
+@pytest.mark.usefixtures("package")
+def test_names_of_the_package_itself_are_rebound():
+    package = importlib.import_module("nemo_gym")
+    package.Entry = importlib.import_module(RECORDS.module).TokenEntry
+    assert "nemo_gym.Entry" in gym.install().rebound
+    assert package.Entry is tokenrecords.TokenEntry
+
+
+def test_of_several_places_that_with_the_records_is_looked_at(package, tmp_path_factory, monkeypatch):
+    (package / "nemo_gym" / "__init__.py").unlink()
+    other = tmp_path_factory.mktemp("other")
+    (other / "nemo_gym").mkdir()
+    monkeypatch.syspath_prepend(other)
+    assert gym.install().directory == package / "nemo_gym"
+
+
+def test_a_module_of_that_name_is_no_package(tmp_path, monkeypatch):
+    (tmp_path / "nemo_gym.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(gym.UnknownReleaseError, match=r"^nemo_gym is not installed"):
+        gym.install()
+
+
 def test_a_module_without_a_spec_is_no_package():
     sys.modules["nemo_gym"] = types.ModuleType("nemo_gym")
     with pytest.raises(gym.UnknownReleaseError, match=r"^nemo_gym is not installed"):
@@ -292,9 +348,10 @@ def test_a_module_that_is_not_there_is_not_found(tmp_path, monkeypatch):
     assert importlib.util.find_spec(DIGEST.module) is None
 
 
-def test_what_stands_behind_an_interface_is_left_alone_where_it_is_unknown(package):
-    (package / "nemo_gym" / "token_id_capture" / "store.py").write_text("class TokenCaptureStore: ...\n")
+@pytest.mark.parametrize("name", ["TokenCaptureStore", "_Private"])
+def test_what_stands_behind_an_interface_is_left_alone_where_it_is_unknown(package, name):
+    (package / "nemo_gym" / "token_id_capture" / "store.py").write_text(f"class {name}: ...\n")
     assert gym.install().modules == (RECORDS.module, DIGEST.module)
     store = importlib.import_module(f"{CAPTURE}.store")
-    assert not hasattr(store.TokenCaptureStore, "_read_entries_unlocked")
+    assert not hasattr(getattr(store, name), "_read_entries_unlocked")
     assert store.__loader__ is store.__spec__.loader

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from support.gym_rollouts import Drawn
+from support.watch import threads_asked
 from tokenrecords import TokenEntry, gym
 from tokenrecords.gym.building import prefix_merging
 
@@ -150,3 +151,9 @@ def test_it_is_run_by_name(nemo_gym, conversation, late):
     gym.uninstall()
     assert builder.prefix_merging is builder._BUILDERS["prefix_merging"]
     assert builder.prefix_merging.__module__ == builder.__name__
+
+
+def test_no_thread_is_started_beside_those_of_the_package(conversation, monkeypatch):
+    asked = threads_asked(monkeypatch)
+    prefix_merging(None)(conversation)
+    assert set(asked) == {1}

@@ -156,6 +156,22 @@ def test_it_waits_and_installs_once(package, start):
     assert gym.status().directory == package / "nemo_gym"
 
 
+def test_a_place_that_is_named_from_where_one_stands_goes_too(package, start, monkeypatch):
+    (package / "sitecustomize.py").write_text("value = 5\n")
+    monkeypatch.chdir(SITE.parent)
+    monkeypatch.setattr(sys, "path", [SITE.name, str(package), *sys.path[2:]])
+    assert start().value == 5
+    assert SITE.name not in sys.path
+
+
+@pytest.mark.parametrize(("given", "then"), [(None, ""), ("", ""), ("a:b", ":a:b")])
+def test_its_place_comes_first_and_no_other_is_made_up(monkeypatch, given, then):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYTHONPATH", given)
+    assert environment(require=True)["PYTHONPATH"] == f"{SITE}{then}"
+
+
 def test_one_that_lacks_a_module_fails_by_that_name(package, start):
     (package / "sitecustomize.py").write_text("import no_such_module\n")
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):

@@ -1,6 +1,7 @@
 """The lineage store with arrays resolves as the published one, reads a line once, and keeps no more than it may."""
 
 import asyncio
+import inspect
 import sys
 
 import pytest
@@ -53,6 +54,12 @@ def test_taking_the_store_from_here_installs(nemo_gym, tmp_path):
     assert nemo_gym("lineage").FileLineageStore is theirs
     assert gym.status().release == "0.7.0"
     assert gym.FileLineageStore(tmp_path).is_process_shared()
+    store = gym.FileLineageStore
+    assert f"{store.__module__}:{store.__qualname__}" == "tokenrecords.gym:FileLineageStore"
+    ours, published = (inspect.signature(kind.__init__).parameters for kind in (store, theirs))
+    assert {name: (each.kind, each.default) for name, each in ours.items()} == {
+        name: (each.kind, each.default) for name, each in published.items()
+    }
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -179,3 +186,37 @@ def test_what_can_not_be_put_together_is_refused(nemo_gym, tmp_path):
     path.write_bytes(path.read_bytes().replace(b"[3]", b"[-3]").replace(b"[4]", b"[18446744073709551615]"))
     with pytest.raises(ValueError, match=r"^a record holds ids that no integer dtype holds together$"):
         resolve(gym.FileLineageStore(tmp_path), "r", captured.continued("r", "b"))
+
+
+def test_a_line_that_is_read_again_is_kept(nemo_gym, tmp_path, lines_read):
+    captured = Captured(nemo_gym, tmp_path)
+    store = gym.FileLineageStore(tmp_path, max_cached_tokens=5)
+    for rollout_id in ("r1", "r2"):
+        captured.call(rollout_id, "a", prompt=[1, 2, 3], generation=[4])
+        assert resolve(store, rollout_id, captured.continued(rollout_id, "a")).match is not None
+    for _ in range(2):
+        assert resolve(store, "r1", captured.continued("r1", "a")).match.cumulative_token_ids == (1, 2, 3, 4)
+        assert lines_read == [0]
+
+
+def test_a_call_without_a_digest_is_taken_as_it_is(nemo_gym, tmp_path):
+    captured = Captured(nemo_gym, tmp_path)
+    captured.call("r", "a", prompt=[1, 2, 3], generation=[4])
+    store = gym.FileLineageStore(tmp_path)
+    assert resolve(store, "r", captured.continued("r", "a")).match is not None
+    store._cache["r"][2].by_call_id["a"].digest = None
+    assert resolve(store, "r", captured.continued("r", "a")).match.cumulative_token_ids == (1, 2, 3, 4)
+
+
+def test_a_line_that_is_a_delta_by_now_is_another_one(nemo_gym, tmp_path):
+    captured = Captured(nemo_gym, tmp_path)
+    captured.call("r", "a", prompt=[1, 2, 3], generation=[4])
+    captured.call("r", "b", "a", prompt=[5], generation=[6])
+    store = gym.FileLineageStore(tmp_path, max_cached_tokens=1)
+    request = captured.continued("r", "b")
+    assert resolve(store, "r", request).match.cumulative_token_ids == (1, 2, 3, 4, 5, 6)
+    path = captured.store.path_for("r")
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second.replace(b'"prompt_is_delta":false', b'"prompt_is_delta":true '))
+    with pytest.raises(ValueError, match=r"^call b is not at its place any more: b is$"):
+        resolve(store, "r", request)

@@ -102,3 +102,20 @@ def test_what_is_dropped_is_not_counted():
     sequences.clear()
     assert len(sequences) == 0
     assert sequences.get("r2", 0) is None
+
+
+def test_a_rollout_that_gets_a_record_counts_as_asked_for():
+    sequences = Sequences(10)
+    sequences.put("r1", 0, ids((0, 4)))
+    sequences.put("r2", 0, ids((0, 4)))
+    sequences.put("r1", 1, ids((0, 4), 9))
+    sequences.put("r3", 0, ids((0, 3)))
+    assert [held(sequences, rollout_id, 0) is None for rollout_id in ("r1", "r2", "r3")] == [False, True, False]
+
+
+def test_as_many_rollouts_go_as_there_must_be_room():
+    sequences = Sequences(10)
+    for rollout_id, count in (("r1", 4), ("r2", 4), ("r3", 9)):
+        sequences.put(rollout_id, 0, ids((0, count)))
+    assert len(sequences) == 9
+    assert [held(sequences, rollout_id, 0) is None for rollout_id in ("r1", "r2", "r3")] == [True, True, False]

@@ -192,6 +192,13 @@ def test_a_delta_of_arrays_is_arrays():
     assert log_probs.tolist() == [0, 0, 0, -0.5, -0.25]
 
 
+@pytest.mark.parametrize(("given", "held"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8")])
+def test_log_probs_of_a_delta_are_as_wide_as_they_were_given(given, held):
+    columns = {"prompt_token_ids": np.arange(2), "generated_token_ids": np.array([7])}
+    _, mask, log_probs = staging.build_staging_delta(**columns, generated_log_probs=np.array([-1], given), prev_len=0)
+    assert (mask.dtype, log_probs.dtype) == (held, held)
+
+
 def test_a_delta_of_ids_that_no_dtype_holds_together_is_a_list():
     columns = {"prompt_token_ids": [-1], "generated_token_ids": np.array([2**63], np.uint64)}
     token_ids, _, _ = staging.build_staging_delta(**columns, generated_log_probs=[-0.5], prev_len=0)

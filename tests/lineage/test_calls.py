@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.factories import call, delta
+from support.factories import call, conversation
 from tokenrecords import build_chains, verify
 from tokenrecords.lineage.paths import Terminal, find_paths
 
@@ -16,12 +16,15 @@ def test_a_wrong_digest_of_a_parent_unlinks_every_child() -> None:
     assert [chain.call_ids for chain in build.chains] == [["a"], ["b"], ["c"], ["d"]]
 
 
-def test_a_delta_whose_digest_is_wrong_proves_nothing_by_its_own_ids() -> None:
-    first, second = call("a", [1], [2]), delta(call("b", [1, 2, 1, 2, 3], [4], "a", digest="0" * 64), 2)
-    assert second.prompt_token_ids == [1, 2, 3]  # which the sequence of its parent starts
-    build = build_chains([first, second])
-    assert [chain.call_ids for chain in build.chains] == [["a"]]
-    assert build.notes.parent_link_failures == {"delta_chain_unreconstructable": 1}
+@pytest.mark.parametrize(("status", "failures"), [("root", {}), ("unresolved", {"parent_unresolved": 1})])
+def test_a_delta_is_read_through_its_parent_and_continues_none_where_it_says_so(
+    status: str, failures: dict[str, int]
+) -> None:
+    first, second = conversation(2, deltas=True)
+    build = build_chains([first, second.model_copy(update={"parent_resolution": status})])
+    assert [chain.call_ids for chain in build.chains] == [["c0"], ["c1"]]
+    assert build.chains[1].token_ids.tolist() == [100, 200, 300, 101, 201, 301]
+    assert (build.notes.roots, build.notes.parent_link_failures) == (2, failures)
 
 
 @pytest.mark.parametrize("log_prob", [-1e300, float("-inf")])

@@ -174,6 +174,7 @@ def test_what_can_not_be_read_stays_as_it_is() -> None:
 def test_a_negative_id_proves_nothing() -> None:
     entries = [made("a", [-1], [2]), made("b", [-1, 2, 3], [4])]
     assert links(*entries) == {"a": ROOT, "b": LOST}
+    assert links(made("a", [1], [-2]), made("b", [1, -2, 3], [4])) == {"a": ROOT, "b": LOST}
     assert links(*entries[:1], made("c", [-1, 2, 3], [4], parent_call_id="a"))["c"] == MISMATCH
     assert [entry.digest for entry in entries] == [None, None]
 

@@ -8,6 +8,7 @@ import numpy as np
 from support.factories import call
 from tokenrecords import build_chains
 from tokenrecords.lineage.call import Call
+from tokenrecords.lineage.paths import Terminal, find_paths
 
 if TYPE_CHECKING:
     import pytest
@@ -47,3 +48,23 @@ def test_no_call_is_compared_with_each_of_the_retries_that_are_kept(monkeypatch:
     build = build_chains(entries)
     assert build.quarantined == sorted(f"p{n}" for n in range(40, 50))
     assert compared < 50
+
+
+def test_prompts_with_negative_ids_are_told_apart() -> None:
+    entries = [
+        call(name, [1], [2], prompt_token_ids=ids, digest=None, cum_len=None)
+        for name, ids in (("a", [-7, 8]), ("b", [-7, 9]), ("c", [-7, 8]))
+    ]
+    build = build_chains(entries)
+    assert (build.quarantined, build.notes.unresolved_retries) == (["c"], ["a", "c"])
+
+
+def test_a_retry_that_is_kept_is_one_too() -> None:
+    entries = [call("a", [1], [2]), call("b", [1], [3]), call("c", [1, 3, 4], [5], "b"), call("d", [9], [2])]
+    calls = find_paths(entries, Terminal()).links.calls
+    assert {each.id: (each.is_retry, each.quarantined) for each in calls} == {
+        "a": (True, True),
+        "b": (True, False),
+        "c": (False, False),
+        "d": (False, False),
+    }

@@ -45,7 +45,8 @@ def test_a_script_that_gets_in_is_not_run(page: Opened) -> None:
         """
     )
     assert page.run("return window.run ?? null;") is None
-    assert all("Content Security Policy" in message for message in page.browser.console())
+    refused = page.browser.console()
+    assert ["Content Security Policy" in message for message in refused] == [True] * 2, refused
 
 
 def test_it_is_readable_in_the_light_and_in_the_dark(page: Opened) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHAT = "/sessions/s/v1/chat/completions"
+PROMPT, GENERATION = [1, 2, 3], [41, 2]
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 Answer = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -99,6 +101,16 @@ async def rig(answer: Answer, out: Path, **settings: Any) -> AsyncIterator[Rig]:
             aiohttp.ClientSession(auto_decompress=False) as client,
         ):
             yield Rig(str(server.make_url("")).rstrip("/"), client, seen, out)
+
+
+def run(out: Path, answer: Answer, test: Callable[[Rig], Awaitable[None]], **settings: Any) -> None:
+    """A test of such a gateway, which has a minute."""
+
+    async def body() -> None:
+        async with rig(answer, out, **settings) as made:
+            await asyncio.wait_for(test(made), 60)
+
+    asyncio.run(body())
 
 
 def says(body: Any, status: int = 200, **headers: str) -> Answer:

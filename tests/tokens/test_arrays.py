@@ -276,3 +276,12 @@ def test_of_several_wrong_flags_of_an_array_the_first_is_named() -> None:
     with pytest.raises(Fault) as caught:
         mask_array(np.array([1, 2, 0, 3]))
     assert caught.value.of("mask") == "mask[1] is 2: a mask must hold 0 and 1"
+
+
+def test_an_empty_array_of_no_numbers_is_no_sequence() -> None:
+    for dtype in ("f4", "c8", "i2"):
+        assert id_array(np.empty(0, dtype)).dtype.kind == "i"
+        assert log_prob_array(np.empty(0, dtype)).dtype.kind == "f"
+    for dtype in ("?", "U1", "M8[s]"):
+        with pytest.raises(Fault, match="token ids must be integers, got an array of dtype"):
+            id_array(np.empty(0, dtype))

@@ -242,3 +242,31 @@ def test_objects_in_a_npy_file_are_not_unpickled() -> None:
     file.write(pickle.dumps(np.empty(1, object)).ljust(8 * count, b"\0"))
     with pytest.raises(ValueError, match=r"no readable \.npy file: Object arrays cannot be loaded"):
         decode_routed_experts(b64(file.getvalue()), tokens=count)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_npy_files_of_each_version(version) -> None:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, ROUTES, version=version)
+    assert decode_routed_experts(b64(file.getvalue()), tokens=3).tolist() == ROUTES.tolist()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"shape": None},
+        {"shape": 4},
+        {"shape": "112"},
+        {"data": None},
+        {"data": b"AAE="},
+        {"dtype": None},
+        {"dtype": "f4"},
+    ],
+)
+def test_an_object_that_lacks_a_part(fields) -> None:
+    whole = {"data": "AAE=", "dtype": "int8", "shape": [1, 1, 2]}
+    assert decode_routed_experts(whole, tokens=1).tolist() == [[[0, 1]]]
+    with pytest.raises(ValueError, match=r"^a routed_experts object needs data \(base64\), dtype"):
+        decode_routed_experts({**whole, **fields}, tokens=1)
+    with pytest.raises(ValueError, match=r"^a routed_experts object needs data"):
+        shape_of_routes({**whole, **fields})

@@ -10,8 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.factories import bare, call, conversation, make_entry
-from tokenrecords import ChainBuild, RecordError, build_chains, build_rollouts, pack_chains, write_jsonl
+from tokenrecords import (
+    ChainBuild,
+    RecordError,
+    build_chains,
+    build_rollouts,
+    link_entries,
+    pack_chains,
+    write_jsonl,
+)
 from tokenrecords.arrow import CHAIN_SCHEMA, chains_from_arrow, chains_to_arrow, write_parquet
+from tokenrecords.files import arrow as columns
 from tokenrecords.training import arrow
 
 if TYPE_CHECKING:
@@ -39,7 +48,7 @@ CASES: dict[str, list[TokenEntry]] = {
     "several rollouts": [*fork("r"), *fork("s")],
     "content": [bare("c", [1], [2], output_items=ITEMS, token_item_index=0, weight_version={"a": [7, None]})],
     "items without a version": [bare("c", [1], [2], output_items=ITEMS)],
-    "versions": [bare("c", [1], [2], weight_version=7), bare("d", [1, 2, 3], [4], weight_version="7")],
+    "versions": [bare("c", [1], [2], weight_version=0), bare("d", [1, 2, 3], [4], weight_version="7")],
     "no number": [bare("c", [1], [2], weight_version=float("inf"), output_items=[{"n": -float("inf")}])],
     "routes": [bare("c", [1], [2, 3], routed_experts="nrlre1:int8:1x1x1:AA==")],
     "nested routes": [bare("c", [1], [2, 3], routed_experts=ROUTES.tolist())],
@@ -209,6 +218,7 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
         ("token_ids", pa.array([[1, None]]), "token_ids[1] is None: token ids must be integers, got NoneType"),
         ("loss_mask", pa.array([[0, 2]], pa.list_(pa.uint8())), "loss_mask[1] is 2: a mask must hold 0 and 1"),
         ("loss_mask", pa.array([[True]]), "loss_mask has 1 values: 3 are needed, one for each token id"),
+        ("loss_mask", pa.array([[True] * 4]), "loss_mask has 4 values: 3 are needed, one for each token id"),
         ("log_probs", pa.array([[0.5]]), "log_probs has 1 values: 3 are needed, one for each token id"),
         ("log_probs", pa.array([["a"]]), "log_probs[0] is 'a': log-probs must be numbers, got str"),
     ],
@@ -257,6 +267,33 @@ def test_many_ids_become_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(arrow, "MOST", 400)
     with pytest.raises(ValueError, match=r"it has 3 ids and 4\d\d bytes of text: a column holds 400$"):
         chains_to_arrow([build_chains([make_entry(weight_version="x" * 400)])])
+
+
+def test_long_texts_become_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (arrow, columns):
+        monkeypatch.setattr(module, "MOST", 400)
+    long = {"weight_version": "x" * 300}
+    table = chains_to_arrow(build_rollouts(make_entry(rollout_id=name, **long) for name in "rs"))
+    assert [chunk.to_pylist() for chunk in table["rollout_id"].chunks] == [["r"], ["s"]]
+    # All texts of a chain are in one row.
+    first, second = make_entry(**long), make_entry(model_call_id="d", prompt_token_ids=[1, 2, 3], **long)
+    with pytest.raises(ValueError, match=r"it has 4 ids and 6\d\d bytes of text: a column holds 400$"):
+        chains_to_arrow([build_chains(link_entries([first, second]))])
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int32(), pa.int64()])
+def test_a_mask_of_other_integers_is_one(type_: pa.DataType) -> None:
+    given = build_chains(conversation())
+    table = chains_to_arrow([given])
+    [chain] = chains_from_arrow(replaced(table, "loss_mask", table["loss_mask"].cast(pa.list_(type_))))
+    assert shown(chain) == shown(given.chains[0])
+
+
+def test_a_row_without_calls_is_a_chain_that_nobody_generated() -> None:
+    table = chains_to_arrow([build_chains(conversation())])
+    empty = pa.array([[]], CHAIN_SCHEMA.field("calls").type)
+    [chain] = chains_from_arrow(replaced(table, "calls", empty))
+    assert (chain.call_ids, chain.spans.shape, chain.spans.dtype, chain.contents) == ([], (0, 2), np.int64, [])
 
 
 def test_parquet_keeps_the_chains(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import re
 import sys
 from typing import Any
 
@@ -183,6 +184,8 @@ def test_ids_are_the_same_in_any_dtype() -> None:
     assert chain.call_ids == ["c0", "c1", "c2"]
     assert chain.token_ids.tolist() == sequence[:-1]
     assert chain.token_ids.dtype == np.uint64
+    swapped = call("a", [1], [2]).as_arrays().model_copy(update={"prompt_token_ids": np.array([1], ">i8")})
+    assert main(swapped).token_ids.dtype == np.dtype("=i8")
     strided = np.array([1, 0, 2, 0, 3], np.int32)[::2]
     assert main(call("a", [1], [2]), call("b", strided, [4], "a")).call_ids == ["a", "b"]
 
@@ -312,6 +315,12 @@ def test_each_call_has_one_item_that_carries_its_tokens() -> None:
     assert stale == {"type": "message", "prompt_token_ids": [9], "generation_token_ids": [9]}
 
 
+@pytest.mark.parametrize(("index", "carrier"), [(0, 0), (2, 2), (3, 2), (-1, 2), (-2, 2), (None, 2)])
+def test_an_index_of_no_item_is_that_of_the_last_one(index: int | None, carrier: int) -> None:
+    items = main(call("a", [1], [2], output_items=[{}, {}, {}], token_item_index=index)).output_items()
+    assert [place for place, item in enumerate(items) if "prompt_token_ids" in item] == [carrier]
+
+
 def test_routes_of_any_kind_are_handed_on() -> None:
     for routes in ([], np.zeros((2, 1, 1), np.int8)):
         (item,) = main(call("a", [1], [2], routed_experts=routes)).output_items()
@@ -350,3 +359,14 @@ def test_many_calls_without_their_parents_are_searched_for_in_linear_time() -> N
         entry.prompt_token_ids = np.append(system, np.int32(n))
         entry.cum_len = entry.digest = None
     assert failures(*entries) == {"parent_call_id_missing": 3_000}
+
+
+def test_a_notebook_lists_twenty_chains_and_of_more_the_number() -> None:
+    def rows(count: int) -> list[str]:
+        build = build_chains(call(f"c{n}", [n], [1]) for n in range(count))
+        return re.findall(r"<tr><td.*?</tr>", build._repr_html_())
+
+    assert len(rows(20)) == 20
+    assert not any("more chains" in row for row in rows(20))
+    assert (len(rows(21)), "1 more chains" in rows(21)[-1]) == (21, True)
+    assert "1,000 more chains" in rows(1_020)[-1]

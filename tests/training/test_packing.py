@@ -110,6 +110,9 @@ def test_the_dtype_of_the_ids() -> None:
     assert pack_chains([chain(3)], dtype="uint8").input_ids.dtype == np.uint8
     with pytest.raises(ValueError, match=r"chains\[1\].token_ids\[56\] is 256: it does not fit uint8"):
         pack_chains([chain(3), chain(80, start=200)], dtype=np.uint8)
+    wide = dataclasses.replace(chain(3), token_ids=np.array([0, 1, 2**40]))
+    with pytest.raises(ValueError, match=rf"^chains\[0\].token_ids\[2\] is {2**40}: it does not fit int32$"):
+        pack_chains([wide], dtype=np.int32)
     with pytest.raises(TypeError, match="dtype is float32: token ids need an integer dtype"):
         pack_chains([], dtype=np.float32)
 
@@ -252,6 +255,34 @@ def test_arrays_of_other_holders_and_dtypes_are_taken() -> None:
     for name in ("input_ids", "loss_mask", "log_probs"):
         a, b = getattr(ours, name), getattr(theirs, name)
         assert (a.dtype, a.tolist()) == (b.dtype, b.tolist())
+
+
+def test_a_mask_of_small_integers_holds_0_and_1() -> None:
+    one = chain(3)
+    assert pack_chains([dataclasses.replace(one, loss_mask=one.loss_mask.view(np.uint8))]).loss_mask.sum() == 2
+    with pytest.raises(ValueError, match=r"^chains\[0\].loss_mask\[1\] is 2: a mask must hold 0 and 1"):
+        pack_chains([dataclasses.replace(one, loss_mask=np.array([0, 2, 1], np.uint8))])
+
+
+def test_masked_arrays_are_refused() -> None:
+    one = chain(3)
+    for name in ("token_ids", "loss_mask", "log_probs"):
+        held = np.ma.masked_array(getattr(one, name), [0, 1, 0])
+        with pytest.raises(TypeError, match=rf"^chains\[0\].{name} is a masked array"):
+            pack_chains([dataclasses.replace(one, **{name: held})])
+
+
+def test_padding_is_0_on_the_right_where_nothing_is_said() -> None:
+    rows = pack_chains([chain(3, start=5), chain(2, start=7)]).padded()
+    assert rows.input_ids.tolist() == [[5, 6, 7], [7, 8, 0]]
+
+
+def test_layouts_are_made_of_arrays_with_gaps_too() -> None:
+    batch = pack_chains([chain(3, start=5), chain(4, start=20)])
+    wide = np.stack([batch.input_ids, -batch.input_ids], axis=1)
+    other = dataclasses.replace(batch, input_ids=wide[:, 0])
+    assert other.padded().input_ids.tolist() == batch.padded().input_ids.tolist()
+    assert other.next_token().labels.tolist() == batch.next_token().labels.tolist()
 
 
 def test_any_room_is_room() -> None:

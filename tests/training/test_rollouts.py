@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.factories import as_arrays, call, conversation, make_entry
-from support.watch import open_files, threads_are
+from support.watch import open_files, threads_are, threads_asked
 from tokenrecords import RecordError, TokenEntry, build_chains, build_rollouts, group_by_rollout, write_jsonl
+from tokenrecords._core import PendingDigests
 from tokenrecords.arrow import write_parquet
+from tokenrecords.training import rollouts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,8 +129,11 @@ def test_terminal_calls_of_rollouts_without_a_record_are_named_in_one_warning() 
     (build,) = builds
     assert build.main is not None
     assert build.main.call_ids == ["c0", "c1"]
-    with pytest.warns(UserWarning, match=r"\(7 of 7\): 's0', 's1', 's2', 's3', 's4', \.\.\.$"):
-        build_rollouts(entries, terminal_call_ids={f"s{i}": "c" for i in range(7)})
+    five = "'s0', 's1', 's2', 's3', 's4'"
+    for count, shown_count, names in ((5, "5", five), (7, "7", f"{five}, ..."), (1_000, "1,000", f"{five}, ...")):
+        message = re.escape(f"({shown_count} of {shown_count}): {names}")
+        with pytest.warns(UserWarning, match=f"{message}$"):
+            build_rollouts(entries, terminal_call_ids={f"s{i}": "c" for i in range(count)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_rollouts(entries, terminal_call_ids={"r": "not captured"})
@@ -145,6 +152,12 @@ def test_terminal_calls_of_rollouts_without_a_record_are_named_in_one_warning() 
             {"terminal_call_ids": ["c"]},
             TypeError,
             r"^terminal_call_ids is list: a mapping from rollout id to call id is needed$",
+        ),
+        (
+            [],
+            {"terminal_response_ids": ContextVar("which has get alone")},
+            TypeError,
+            r"^terminal_response_ids is ContextVar: a mapping from rollout id to response id is needed$",
         ),
     ],
 )
@@ -179,3 +192,69 @@ def test_parquet_beside_lines_of_records_is_passed_over_aloud(tmp_path):
     assert [build.chains[0].rollout_id for build in builds] == ["lines"]
     files = [tmp_path / "lines.tokens.jsonl", tmp_path / "columns.parquet"]
     assert [build.chains[0].rollout_id for build in build_rollouts(files)] == ["lines", "columns"]
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int | None]]:
+    """How many digests other threads were asked for, and by how many threads."""
+    asked: list[tuple[int, int | None]] = []
+
+    def watched(sequences: list[Any], *, threads: int | None) -> Any:
+        asked.append((len(sequences), threads))
+        return PendingDigests(sequences, threads=threads)
+
+    monkeypatch.setattr(rollouts, "PendingDigests", watched)
+    return asked
+
+
+@pytest.mark.parametrize(("threads", "others"), [(2, 1), (5, 4), (None, None)])
+def test_the_calling_thread_is_the_first(
+    begun: list[tuple[int, int | None]], threads: int | None, others: int | None
+) -> None:
+    list(build_rollouts(rollout("r"), threads=threads))
+    assert begun == [(2, others)]
+
+
+def test_one_thread_is_the_calling_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[tuple[int, int | None]]
+) -> None:
+    write_jsonl(tmp_path / "r.tokens.jsonl", rollout("r"))
+    asked = threads_asked(monkeypatch)
+    assert len(list(build_rollouts(tmp_path, threads=1))) == 1
+    assert set(asked) == {1}
+    assert begun == []
+
+
+def test_files_are_read_by_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_jsonl(tmp_path / "r.tokens.jsonl", rollout("r"))
+    asked = threads_asked(monkeypatch)
+    build_rollouts(tmp_path, threads=3)
+    assert asked == [3, 3]  # an empty batch, which says what is wrong with the number, and the reader
+
+
+def test_rollouts_are_linked_in_windows_and_no_more_than_one_ahead(begun: list[tuple[int, int | None]]) -> None:
+    ids = np.arange(600_000, dtype=np.int32)
+    calls = [call("a", ids[:-1], ids[-1:]).as_arrays(), call("b", np.append(ids, [1]), [2], "a").as_arrays()]
+    entries = [each.model_copy(update={"rollout_id": f"r{number}"}) for number in range(5) for each in calls]
+    builds = build_rollouts(entries, threads=2)
+    next(builds)
+    assert begun == [(2, 1), (2, 1)]
+    assert len(list(builds)) == 4
+    assert begun == [(2, 1), (2, 1), (1, 1)]
+
+
+def test_many_rollouts_that_ask_for_nothing_are_no_window_either(begun: list[tuple[int, int | None]]) -> None:
+    builds = build_rollouts([make_entry(rollout_id=str(number)) for number in range(600)], threads=2)
+    next(builds)
+    assert len(begun) == 2
+    assert len(list(builds)) == 599
+    assert begun == [(0, 1)] * 3
+
+
+def test_rollouts_that_lost_all_their_calls_are_named_in_order(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "r.tokens.jsonl", rollout("r"))
+    for name in "dacb":
+        (tmp_path / f"{name}.tokens.intents").write_text("x\n")
+    message = r"^side files name rollouts without a record \(4 of 4\): 'a', 'b', 'c', 'd'$"
+    with pytest.warns(UserWarning, match=message):
+        build_rollouts(tmp_path)

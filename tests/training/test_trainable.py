@@ -229,10 +229,10 @@ def test_a_cut_is_said() -> None:
 
 def test_weight_versions_are_those_of_the_calls() -> None:
     first, second, third = conversation(3)
-    entries = [first.model_copy(update={"weight_version": "5"}), second, third.model_copy(update={"weight_version": 6})]
+    entries = [first.model_copy(update={"weight_version": "5"}), second, third.model_copy(update={"weight_version": 0})]
     main = build_chains(entries).main
     assert main is not None
-    assert main.weight_versions == ["5", None, 6]
+    assert main.weight_versions == ["5", None, 0]
 
 
 def test_every_reason_has_its_row_in_the_docs() -> None:
@@ -263,6 +263,8 @@ def test_the_start_of_a_generation_is_shared_too() -> None:
     chains = [build_chains([call("a", [1], generation)]).chains[0] for generation in ([3, 4, 6], [3, 5, 6])]
     assert pack_chains(chains).loss_mask.astype(int).tolist() == [0, 1, 1, 1, 0, 0, 1, 1]
     assert pack_chains([*chains, chains[1]]).loss_mask.sum() == 5
+    unprompted = [build_chains([call("a", [], generation)]).chains[0] for generation in ([3, 4], [3, 5])]
+    assert pack_chains(unprompted).loss_mask.astype(int).tolist() == [1, 1, 0, 1]
     # Of a chain whose loss was taken out in part only the rest is its own.
     first, rest = loss_once(chains)
     assert pack_chains([rest, first]).loss_mask.astype(int).tolist() == [0, 0, 1, 1, 0, 1, 1, 1]
@@ -283,3 +285,28 @@ def test_items_hold_the_chains_own_mask_and_are_json() -> None:
         "generation_log_probs": [-0.5],
         "routed_experts": [[[0]], [[0]]],
     }
+
+
+def test_a_generation_behind_another_prompt_is_another_one() -> None:
+    chains = [build_chains([call("a", [1, id_, 3, 4], [5] * 5)]).chains[0] for id_ in (2, 9)]
+    assert pack_chains(chains).loss_mask.sum() == 10
+
+
+def test_calls_of_other_rollouts_share_nothing() -> None:
+    one, other = (build_chains([call("a", [1], [2, 3], rollout_id=name)]).chains[0] for name in "rs")
+    assert masks(loss_once([one, one, other])) == [[0, 1, 1], [0, 0, 0], [0, 1, 1]]
+
+
+@pytest.mark.parametrize("value", [1, "true", False, None])
+def test_a_rollout_is_masked_where_a_record_says_true(value: Any) -> None:
+    entries = conversation(3)
+    entries[1] = entries[1].model_copy(update={"mask_sample": value})
+    assert build_chains(entries).reasons == []
+    entries[1] = entries[1].model_copy(update={"mask_sample": True})
+    assert build_chains(entries).reasons == ["masked"]
+
+
+def test_a_conflict_beside_the_chain_of_the_terminal_call_does_not_matter() -> None:
+    entries = [*fork(), call("c", [1, 2, 3, 4, 8], [7], "a")]
+    assert build_chains(entries, terminal_call_id="b").reasons == []
+    assert build_chains(entries, terminal_call_id="c").reasons == ["call_conflict"]

@@ -78,3 +78,8 @@ def test_a_summary_says_numbers_as_they_are_read() -> None:
     assert summary(1, 1) == "1 record with 1,234,567 ids: 1 error, 1 warning, 1 info"
     assert summary(2, 2) == "2 records with 1,234,567 ids: 2 errors, 2 warnings, 2 infos"
     assert summary(1_000, 1_000) == "1,000 records with 1,234,567 ids: 1,000 errors, 1,000 warnings, 1,000 infos"
+
+
+def test_a_finding_of_no_call_names_none() -> None:
+    assert str(Finding("incomplete_rollout", "why", rollout_id="r")) == "error incomplete_rollout: why"
+    assert str(Finding("no_digest", "why", model_call_id="c")) == "info no_digest: call 'c' of rollout None: why"

@@ -257,3 +257,9 @@ def test_the_choices_of_a_line_are_checked_with_the_calls_that_follow(tmp_path: 
     report = verify(path)
     assert report.sound == {("r", "a#0"), ("r", "a#1"), ("r", "b")}
     assert report.counts == {}
+
+
+def test_a_mark_beside_a_lost_call_says_nothing_more(capture: Path) -> None:
+    (capture / "r.intents").write_text("c0\nc1\nc2\n")
+    (capture / "r.lost").write_text("c1\tcut off\n")
+    assert [(code, id_) for code, _, id_, _ in found(verify(capture))] == [("lost_call", "c2")]

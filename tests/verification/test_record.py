@@ -32,6 +32,7 @@ def test_limits_are_where_they_should_be() -> None:
     assert codes(*[0.0] * 8, 5e-5) == []
     assert codes(*[-0.0] * 8) == ["log_probs_all_zero"]
     assert codes(1e-4, -0.5, dtype=np.float32) == codes(0.0, -0.5, dtype=np.float16) == []
+    assert codes(5e-5, float("nan")) == ["log_prob_not_finite"]
     assert codes(1e-4, dtype=np.float16) == ["log_prob_positive"]  # which is 0.00010002 there
     assert codes(float("nan"), 3.0, -1e5, dtype=np.float32) == [
         "log_prob_not_finite",
@@ -92,6 +93,11 @@ def test_a_name_that_nearly_is_a_field_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["prompt_ids", "item_index", "outputs", "resolution", "fingerprint"])
 def test_a_name_that_is_a_little_further_off_is_none(name: str) -> None:
     assert verify([call("a", [1], [2], **{name: 1})]).counts == {}
+
+
+def test_each_name_that_nearly_is_a_field_is_named() -> None:
+    entry = call("a", [1], [2], reward=1.0, parent_id="p", generation_logprobs=[])
+    assert [each.field for each in verify([entry]).findings] == ["parent_id", "generation_logprobs"]
 
 
 def test_a_name_that_resembles_none_is_no_fault() -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import RULES, Joined, append, closed, set_once
+from tokenrecords.engines.joining import RULES, Joined, append, closed, number, set_once
 from tokenrecords.engines.payload import count, mapping
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
@@ -51,7 +51,7 @@ class Messages:
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:
         self._check_ids = check_ids
         self._body: dict[str, Any] = {}
-        self._blocks: dict[Any, dict[str, Any]] = {}
+        self._blocks: dict[int | None, dict[str, Any]] = {}
 
     def add(self, k: int, event: Mapping[str, Any]) -> None:
         """Take an event.
@@ -66,10 +66,11 @@ class Messages:
         for holder in (message, event, delta):
             _refuse_unequal(holder, k)
         self._merge({key: value for key, value in message.items() if key not in ("content", "usage")}, k)
+        index = number(event.get("index"), "index", k)
         if event.get("type") == "content_block_start":
-            self._blocks[event.get("index")] = dict(mapping(event.get("content_block")))
+            self._blocks[index] = dict(mapping(event.get("content_block")))
         if event.get("type") == "content_block_delta":
-            delta = self._say(event.get("index"), delta, k)
+            delta = self._say(index, delta, k)
         self._merge(delta, k)
         self._merge({key: value for key, value in event.items() if key not in _STRUCTURE}, k)
         # What is counted before the first token is not the number of tokens.
@@ -90,7 +91,7 @@ class Messages:
             else:
                 self._body[key] = value
 
-    def _say(self, index: Any, delta: Mapping[str, Any], k: int) -> dict[str, Any]:
+    def _say(self, index: int | None, delta: Mapping[str, Any], k: int) -> dict[str, Any]:
         """Add a delta to its block; what is left of it belongs to the message."""
         block = self._blocks.setdefault(index, {})
         rest = {key: value for key, value in delta.items() if key != "type"}
@@ -107,7 +108,7 @@ class Messages:
 
     def payload(self) -> dict[str, Any]:
         """The message."""
-        content = [_block(closed(self._blocks[index])) for index in sorted(self._blocks, key=_place)]
+        content = [_block(closed(self._blocks[index])) for index in sorted(self._blocks, key=lambda index: index or 0)]
         return {"type": "message", "role": "assistant", **closed(self._body), "content": content}
 
 
@@ -116,10 +117,6 @@ def _refuse_unequal(holder: Mapping[str, Any], k: int) -> None:
     scores = [count(holder[name]) for name in _SCORES if holder.get(name) is not None]
     if ids and scores and ids[0] != scores[0]:
         raise ValueError(f"chunk {k}: {ids[0]} {GENERATION} and {scores[0]} {LOG_PROBS}")
-
-
-def _place(index: Any) -> int:
-    return index if isinstance(index, int) else 0
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:

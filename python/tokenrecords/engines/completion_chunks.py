@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tokenrecords._core import ChunkRules
 from tokenrecords.engines.body import Entries, is_entries
 from tokenrecords.engines.dialects import detect_dialect
-from tokenrecords.engines.joining import RULES, Growing, append, closed, set_once, unpacked
+from tokenrecords.engines.joining import RULES, Growing, append, closed, number, set_once, unpacked
 from tokenrecords.engines.openai import ENTRY_LISTS, entries_of, ids_from_words
 from tokenrecords.engines.payload import choices_of, count, listed, mapping
 from tokenrecords.engines.tool_calls import ToolCalls, merge_function
@@ -78,9 +78,7 @@ class Completion:
                 raise ValueError(f"chunk {k}: {name} {own!r} of another response than {held!r}")
         _merge(self._head, {key: value for key, value in chunk.items() if key != "choices"}, k)
         for choice in map(mapping, choices_of(chunk)):
-            index = choice.get("index")
-            if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
-                raise ValueError(f"chunk {k}: choice index must be an integer, got {index!r}")
+            index = number(choice.get("index"), "choice index", k)
             self._choices.setdefault(index, _Choice()).add(k, choice)
 
     def payload(self) -> dict[str, Any]:

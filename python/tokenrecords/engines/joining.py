@@ -92,6 +92,17 @@ def closed(value: Any) -> Any:
     return value
 
 
+def number(value: Any, what: str, k: int) -> int | None:
+    """A number that an engine gave to something; None where it gave none.
+
+    Raises:
+        ValueError: It is not an integer.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"chunk {k}: {what} must be an integer, got {arrays.shown(value)}")
+    return value
+
+
 def set_once(into: dict[str, Any], key: str, value: Any, k: int) -> None:
     """Note a value that is said once for the whole response; said again, it must be the same.
 

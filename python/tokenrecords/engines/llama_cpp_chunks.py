@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import RULES, append, closed, set_once
+from tokenrecords.engines.joining import RULES, append, closed, number, set_once
 from tokenrecords.tokens.names import PROMPT
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Pieces:
     )
 
     def __init__(self, _dialect: str | None, *, check_ids: bool) -> None:  # noqa: ARG002 - the chunks have no id
-        self._bodies: dict[Any, dict[str, Any]] = {}
+        self._bodies: dict[int | None, dict[str, Any]] = {}
 
     def add(self, k: int, chunk: Mapping[str, Any]) -> None:
         """Take a chunk.
@@ -38,7 +38,7 @@ class Pieces:
         """
         if "content" not in chunk and "tokens" not in chunk:
             raise ValueError(f"chunk {k}: no chunk of an answer of /completion: it has no content")
-        body = self._bodies.setdefault(chunk.get("index"), {})
+        body = self._bodies.setdefault(number(chunk.get("index"), "index", k), {})
         for key, value in chunk.items():
             if value is None:
                 body.setdefault(key, None)

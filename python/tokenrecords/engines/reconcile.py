@@ -248,7 +248,7 @@ def _first_unequal(a: Any, b: Any) -> int | None:
         return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and a.tobytes() == b.tobytes():
         return None
-    return _first_true_or_end(np.asarray(a), np.asarray(b), lambda x, y: x != y)
+    return _first_true_or_end(_exact(a), _exact(b), lambda x, y: x != y)
 
 
 def _first_unequal_log_prob(a: Any, b: Any) -> int | None:
@@ -272,7 +272,13 @@ def _first_unequal_value(a: Any, b: Any) -> int | None:
 
 def _first_unequal_but_clipped(exact: Any, clipped: Any) -> int | None:
     """As `_first_unequal`, but 0 stands for any id among the clipped ones."""
-    return _first_true_or_end(np.asarray(exact), np.asarray(clipped), lambda x, y: (x != y) & (y != 0))
+    return _first_true_or_end(_exact(exact), _exact(clipped), lambda x, y: (x != y) & (y != 0))
+
+
+def _exact(ids: Any) -> Any:
+    """Ids as an array. Of a list with one of 2**63 or more beside a smaller one numpy would make floats."""
+    array = np.asarray(ids)
+    return array if array is ids or array.dtype.kind != "f" else np.asarray(ids, object)
 
 
 def _first_unequal_flag(a: Any, b: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import RULES, append, closed, set_once
+from tokenrecords.engines.joining import RULES, append, closed, number, set_once
 from tokenrecords.engines.payload import count, listed, mapping, plain
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
@@ -26,7 +26,7 @@ _PARTS: Final = {
     "reasoning_text": ("content", "content_index", "reasoning_text", "text"),
     "reasoning_summary_text": ("summary", "summary_index", "summary_text", "text"),
 }
-_NAMES: Final = frozenset({"type", "output_index", *(number for _, number, _, _ in _PARTS.values())})
+_NAMES: Final = frozenset({"type", "output_index", *(numbered for _, numbered, _, _ in _PARTS.values())})
 # What an event says of itself, or of a part of its item.
 _OF_EVENTS: Final = _NAMES | {"logprobs"}
 _ARGUMENTS: Final = {
@@ -54,7 +54,7 @@ class Response:
         self._check_ids = check_ids
         self._head: dict[str, Any] = {}
         self._final: Mapping[str, Any] | None = None
-        self._items: dict[Any, _Item] = {}
+        self._items: dict[int | None, _Item] = {}
 
     def add(self, k: int, event: Mapping[str, Any]) -> None:
         """Take an event.
@@ -74,7 +74,8 @@ class Response:
             if kind in _FINAL:
                 self._final = response
         elif "output_index" in event:
-            self._items.setdefault(event["output_index"], _Item()).add(k, kind.removeprefix(PREFIX), event)
+            index = number(event["output_index"], "output_index", k)
+            self._items.setdefault(index, _Item()).add(k, kind.removeprefix(PREFIX), event)
 
     def payload(self) -> dict[str, Any]:
         """The whole response."""
@@ -102,7 +103,7 @@ class _Item:
 
     def __init__(self) -> None:
         self._item: dict[str, Any] = {}
-        self._parts: dict[str, dict[Any, dict[str, Any]]] = {"content": {}, "summary": {}}
+        self._parts: dict[str, dict[int | None, dict[str, Any]]] = {"content": {}, "summary": {}}
         self._is_done = False
 
     def add(self, k: int, kind: str, event: Mapping[str, Any]) -> None:
@@ -111,9 +112,9 @@ class _Item:
             self._item |= mapping(event.get("item"))
             self._is_done = self._is_done or step == "done"
         elif name in _PARTS and step == "delta":
-            place, number, type_, text = _PARTS[name]
+            place, numbered, type_, text = _PARTS[name]
             self._item.setdefault("type", "message" if place == "content" and name != "reasoning_text" else "reasoning")
-            part = self._parts[place].setdefault(event.get(number), {"type": type_})
+            part = self._parts[place].setdefault(number(event.get(numbered), numbered, k), {"type": type_})
             append(part, text, event.get("delta") or "", k)
             if listed(event.get("logprobs")):
                 append(part, "logprobs", event["logprobs"], k)
@@ -134,7 +135,7 @@ class _Item:
             return item
         for place, parts in self._parts.items():
             if parts:
-                item[place] = [closed(parts[number]) for number in sorted(parts, key=_place)]
+                item[place] = [closed(parts[index]) for index in sorted(parts, key=_place)]
         return {"role": "assistant", **item} if item.get("type") == "message" else item
 
 
@@ -144,8 +145,8 @@ def _lists(event: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in held.items() if key in _LISTS or count(value) is not None}
 
 
-def _place(index: Any) -> int:
-    return index if isinstance(index, int) else 0
+def _place(index: int | None) -> int:
+    return index or 0
 
 
 def _tokens(item: Any) -> dict[str, Any]:

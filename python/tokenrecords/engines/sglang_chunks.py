@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tokenrecords._core import ChunkRules
-from tokenrecords.engines.joining import RULES, Growing, closed, set_once
+from tokenrecords.engines.joining import RULES, Growing, closed, number, set_once
 from tokenrecords.engines.payload import count, ends, listed, mapping
 from tokenrecords.tokens.arrays import same
 from tokenrecords.tokens.names import PROMPT
@@ -52,11 +52,8 @@ class Generate:
         """
         if "meta_info" not in chunk and _IDS not in chunk:
             raise ValueError(f"chunk {k}: no chunk of an answer of /generate: it has no meta_info")
-        index = chunk.get("index")
-        index = 0 if index is None else index
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise ValueError(f"chunk {k}: index must be an integer, got {index!r}")
-        self._samples.setdefault(index, _Sample()).add(k, chunk, check_ids=self._check_ids)
+        index = number(chunk.get("index"), "index", k)
+        self._samples.setdefault(index or 0, _Sample()).add(k, chunk, check_ids=self._check_ids)
 
     def payload(self) -> Any:
         """The sample; a list of several in order of index."""

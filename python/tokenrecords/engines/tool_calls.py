@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokenrecords.engines.joining import Unfinished, append, closed
+from tokenrecords.engines.joining import Unfinished, append, closed, number
 from tokenrecords.engines.payload import mapping
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class ToolCalls(Unfinished):
                     call.merged.setdefault(key, value)
 
     def _call_of(self, k: int, piece: Mapping[str, Any], place: int | None) -> _Call:
-        index, id_ = piece.get("index"), piece.get("id") or None
-        if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
-            raise ValueError(f"chunk {k}: the index of a tool call must be an integer, got {index!r}")
+        index, id_ = number(piece.get("index"), "the index of a tool call", k), piece.get("id") or None
         if isinstance(id_, str) and id_ in self._by_id:
             return self._by_id[id_]
         call = self._by_index.get(index) if index is not None else self._at(place, piece)

@@ -63,5 +63,8 @@ def _log_probs(ids: Any, entries: Any) -> Any:
 def _sampled(id_: Any, candidates: Any) -> Any:
     if not isinstance(candidates, Mapping):
         return candidates
-    found = candidates.get(id_, candidates.get(str(id_)))
+    try:
+        found = candidates.get(id_, candidates.get(str(id_)))
+    except TypeError:  # what is no id
+        return None
     return found.get("logprob") if isinstance(found, Mapping) else getattr(found, "logprob", found)

@@ -131,7 +131,7 @@ def _bad(line: RecordLine, error: ValueError, errors: _Errors) -> None:
         # It was never acknowledged: its writer was stopped before the line break.
         size = len(line.data)
         message = f"{line.path}: the last {size:,} bytes are a torn record, which was never acknowledged: left out"
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=4)
         return
     errors.report(RecordError(line.path, line.number, line.offset, _reason(line, error)), error)
 

@@ -111,7 +111,7 @@ def _levels(pieces: list[_Piece]) -> tuple[bytes, bytes]:
         count = len(numbers)
         if begins:
             repetition += _run(1, 0)
-        if count > begins:
+        if count:
             repetition += _run(count - begins, 1)
         there += count
         if not count:

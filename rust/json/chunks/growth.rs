@@ -37,3 +37,38 @@ impl Growth {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_tell_how_a_chunk_goes_on() {
+        let growth = |len, total, is_again| Growth { is_there: true, len: Some(len), total: Some(total), is_again };
+        for (before, next, is_again, step) in [
+            ((1, 1), (2, 2), true, Some(Step::Again)),
+            ((1, 1), (2, 2), false, None),
+            ((1, 2), (2, 2), true, None), // of a piece nothing is said again
+            ((1, 2), (1, 1), true, None),
+            ((1, 1), (2, 3), true, Some(Step::Further)),
+            ((1, 5), (2, 7), false, Some(Step::Further)),
+            ((1, 1), (2, 4), true, None),
+            ((1, 1), (2, 1), true, None),
+            ((2, 2), (1, 2), true, None),
+            ((0, 1), (1, 1), true, None),
+            ((0, 0), (1, 1), true, None),
+            ((1, 0), (1, 1), true, None),
+            ((1, 1), (0, 1), true, None),
+            ((1, 1), (0, 0), true, None),
+        ] {
+            let step_of = growth(before.0, before.1, false).step(growth(next.0, next.1, is_again));
+            assert_eq!(step_of, step, "{before:?} {next:?}");
+        }
+        let uncounted = Growth { total: None, ..growth(1, 1, true) };
+        let unmeasured = Growth { len: None, ..growth(1, 1, true) };
+        for odd in [uncounted, unmeasured] {
+            assert_eq!(odd.step(growth(2, 2, true)), None);
+            assert_eq!(growth(1, 1, true).step(odd), None);
+        }
+    }
+}

@@ -164,6 +164,7 @@ mod tests {
                 + r#""s":[{"m":["token_id:1","token_id:2"],"x":[1]}], "e":[{"a":1},{"a":2}]}]"#
         );
         assert_eq!(joined(&[]).unwrap(), "[]");
+        assert_eq!(joined(&[r#"{"l":[],"e":[ ]}"#; 3]).unwrap(), r#"[{"l":[],"e":[   ]}]"#);
         assert_eq!(joined(&["{}", " {} ", "{}"]).unwrap(), "[{}]");
     }
 
@@ -219,6 +220,37 @@ mod tests {
         for alone in [r#"{"n":1}"#, r#"{"v":[1]}"#, r#"{"s":[{},{}]}"#, r#"{"t":"a","n":1}"#] {
             assert_eq!(joined(&[alone; 4]).unwrap(), format!("[{alone},{alone},{alone},{alone}]"));
         }
+    }
+
+    #[test]
+    fn lists_of_a_chunk_that_are_as_long_as_each_other_stay_so() {
+        let part = |l: &str, e: &str| format!(r#"{{"l":[{l}],"e":[{e}]}}"#);
+        let (one, two) = (r#"{"a":1}"#, r#"{"a":1},{"a":2}"#);
+        let apart = |a: &str, b: &str| assert_eq!(joined(&[a, b]).unwrap(), format!("[{a},{b}]"));
+        apart(&part("1", one), &part("1,2", one));
+        apart(&part("1,2", one), &part("1", two));
+        apart(&part("1", one), &part("1", two));
+        apart(&part("1,2", one), &part("1", one));
+        let both = part("1,1,2", &format!("{one},{two}"));
+        assert_eq!(joined(&[&part("1", one), &part("1,2", two)]).unwrap(), format!("[{both}]"));
+        let uneven = part("1,2,1,2", &format!("{one},{one}"));
+        assert_eq!(joined(&[&part("1,2", one), &part("1,2", one)]).unwrap(), format!("[{uneven}]"));
+    }
+
+    #[test]
+    fn what_grows_beside_what_comes_in_pieces_stays_apart() {
+        let grown = |count: usize, more: &str| {
+            let ids = (0..count).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
+            format!(r#"{{"count":{count},"grown":[{ids}],{more}}}"#)
+        };
+        for more in [r#""t":"a""#, r#""l":[1]"#, r#""e":[{"a":1}]"#] {
+            let chunks: Vec<_> = (1..4).map(|count| grown(count, more)).collect();
+            let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+            assert_eq!(joined(&texts).unwrap(), format!("[{}]", chunks.join(",")));
+        }
+        let chunks: Vec<_> = (1..4).map(|count| grown(count, r#""v":1"#)).collect();
+        let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+        assert_eq!(joined(&texts).unwrap(), format!("[{},{}]", chunks[0], chunks[2]));
     }
 
     #[test]
