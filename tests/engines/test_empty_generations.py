@@ -15,6 +15,7 @@ def choice(content: Any, finish_reason: str = "stop", **said: Any) -> dict[str, 
 EMPTY = [
     choice(""),
     choice(None, finish_reason="length"),
+    choice("ok", finish_reason="abort"),
     {"type": "sample", "prompt_token_ids": [1, 7], "sequences": [{"tokens": [], "logprobs": None}]},
     {"prompt_ids": [[1, 7]], "completion_ids": [[]], "logprobs": None},
     {"text": "", "output_ids": [], "prompt_token_ids": [1, 7], "meta_info": {"completion_tokens": 0}},
