@@ -98,8 +98,10 @@ def test_a_least_number(least, said, is_met):
 
 def test_the_asks_that_are_missing_are_given_in_order() -> None:
     asks = ASKS["vllm"]["chat"]
-    assert asking(asks, {}, streamed=False)[1] == [ask for ask in asks if not ask.is_of_null]
-    assert asking(asks, {"return_token_ids": True}, streamed=False)[1] == [asks[1]]
+    ids, log_probs, top = asks
+    assert asking(asks, {}, streamed=False)[1] == [ids, log_probs]
+    assert asking(asks, {"top_logprobs": None}, streamed=False)[1] == [ids, log_probs, top]
+    assert asking(asks, {"return_token_ids": True}, streamed=False)[1] == [log_probs]
 
 
 def test_what_several_show_is_shown_together() -> None:
