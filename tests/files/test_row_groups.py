@@ -73,6 +73,7 @@ def test_what_the_footer_says(path, entries):
         assert raw[5] == Field(I64, columns[0].data_page_offset)
         assert raw[6] == Field(I64, sum(column.total_compressed_size for column in columns))
         assert raw[7] == Field(I16, index)
+        assert all(16 not in column[3].value for column in elements_of(raw, 1, STRUCT))  # no histograms of levels
     assert metadata.row_group(0).column(1).statistics.min == entries[0].rollout_id
 
 
