@@ -105,9 +105,7 @@ class _RoutesField:
 
     @staticmethod
     def _serialize(value: Any, handler: Handler, info: core_schema.SerializationInfo) -> Any:
-        if info.mode == "python":
-            return value if isinstance(value, np.ndarray) else handler(value)
-        return routes_to_json(value, handler)
+        return handler(value) if info.mode == "python" else routes_to_json(value, handler)
 
 
 def routes_to_json(value: Any, handler: Handler = to_jsonable_python) -> Any:
