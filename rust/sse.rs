@@ -369,6 +369,28 @@ mod tests {
     }
 
     #[test]
+    fn what_an_event_is_and_says() {
+        let one = |text: &str| {
+            let events = events(&[text.as_bytes()]);
+            let [(kind, _, text)] = &found(&events)[..] else { panic!("one event is there") };
+            (*kind, text.clone(), events.is_done())
+        };
+        for (stream, kind, text, is_done) in [
+            ("event: error\nevent: x\ndata: {}\n\n", Kind::Data, "{}", false), // the last name counts
+            ("event: x\nevent: error\ndata: {}\n\n", Kind::Error, "{}", false),
+            ("error: x\ndata: y\n\n", Kind::Error, "x", false), // its own words before its data
+            ("data: y\nerror: x\n\n", Kind::Error, "x", false),
+            (": z\nevent: error\ndata: y\n\n", Kind::Error, "y", false),
+            ("event: error\ndata: [DONE]\n\n", Kind::Error, "[DONE]", false),
+            ("data: x\ndata: [DONE]\n\n", Kind::Data, "x\n[DONE]", false),
+            ("data: [DONE]\ndata: x\n\n", Kind::Data, "[DONE]", true),
+            (" retry: 1\nid: 2\ndata: x\n\n", Kind::Data, "x", false),
+        ] {
+            assert_eq!(one(stream), (kind, text.to_owned(), is_done), "{stream:?}");
+        }
+    }
+
+    #[test]
     fn each_telling_event_is_told_once() {
         let mut events = Events::watched_for(Words::new(vec![b"error".to_vec()]).unwrap());
         events.feed(b"data: {\"a\":\"\\\"error\\\"\"}\n\ndata: {\"error\":1}\n\nwhat\ndata: {\"error\"").unwrap();
@@ -413,6 +435,17 @@ mod tests {
             assert_eq!(hiding(stream, "ids").0, rest);
             assert_eq!(hiding(&rest, "ids"), (rest.clone(), true), "nothing waits, and nothing else is cut");
         }
+    }
+
+    #[test]
+    fn an_event_that_begins_at_the_end_waits() {
+        let members = Members(vec![(b"ids".to_vec(), None)]);
+        let mut events = Events::default();
+        events.feed(b"data: {\"ids\":1}\n\ndata: {\"ids\":2,\"t\":3}\n\n").unwrap();
+        let begin = events.get(1).unwrap().1;
+        assert_eq!(events.pass(Some(&members), Some(begin)).unwrap(), b"data: {}\n\n");
+        assert_eq!(events.pass(Some(&members), Some(begin)).unwrap(), b"");
+        assert_eq!(events.pass(Some(&members), None).unwrap(), b"data: {\"t\":3}\n\n");
     }
 
     #[test]

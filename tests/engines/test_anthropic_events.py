@@ -1,6 +1,7 @@
 """Streams of Anthropic Messages, with a server's ids on their events."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -135,3 +136,10 @@ def test_a_count_of_0_is_a_count():
 def test_a_block_whose_text_is_empty_has_one():
     merged = merge_stream([STREAM[0], block(0, type="text"), delta(0, {"type": "text_delta", "text": ""})])
     assert merged["content"] == [{"type": "text", "text": ""}]
+
+
+@pytest.mark.parametrize("name", ["text", "thinking", "signature", "partial_json"])
+@pytest.mark.parametrize("wrong", [[], [1], {"a": 1}, 5], ids=repr)
+def test_a_piece_that_is_no_text(name, wrong):
+    with pytest.raises(ValueError, match=f"chunk 1: {name} of a block must be text, got {re.escape(repr(wrong))}"):
+        merge_stream([STREAM[0], delta(0, {name: wrong})])

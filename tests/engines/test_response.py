@@ -314,6 +314,11 @@ def test_what_is_asked_holds_for_bytes_too():
         refused(form, "prompt_token_ids and the caller's prompt_token_ids disagree at position 19", **options)
         refused(form, "dialect is 'x': one of ", dialect="x")
         refused(form, "chat choice 0: 20 generation_token_ids", dialect="chat")
+    assert isinstance(read_response(body, check_counts=False)[0].generation_token_ids, np.ndarray)
+    for form in (vllm_chat(choice), json.dumps(vllm_chat(choice)).encode()):
+        assert len(read_response(form)) == 1
+        refused(form, "dialect is 'x': one of ", dialect="x")
+        refused(form, "tinker: no token ids were found, and prompt_token_ids is not read", dialect="tinker")
 
 
 def test_the_index_that_is_said_twice_is_named():

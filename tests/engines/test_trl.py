@@ -154,3 +154,16 @@ def test_rows_are_as_many_as_completions(rows):
     for name in ("env_mask", "tool_mask"):
         refused({**payload, "logprobs": [[-0.5]] * 2, name: masks}, f"trl: 2 completion_ids and {len(rows)} {name}")
     refused({**payload, "prompt_ids": [[1]] * 3}, "trl: 2 completion_ids for 3 prompt_ids")
+
+
+@pytest.mark.parametrize("name", ["prompt_ids", "completion_ids", "logprobs", "env_mask"])
+@pytest.mark.parametrize("rows", [5, "x", b"x", {"a": [1]}, {1}, np.array(5)], ids=repr)
+def test_rows_of_another_type(name, rows):
+    payload = {"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": [[-0.5]], name: rows}
+    refused(payload, f"trl: {name} is {type(rows).__name__}: a list of lists is needed")
+
+
+def test_rows_in_arrays():
+    payload = {"prompt_ids": [[1, 7]], "completion_ids": [[41, 2]], "logprobs": [[-0.125, -0.5]]}
+    [choice] = read_response({name: np.array(rows) for name, rows in payload.items()})
+    assert tokens_of(choice) == TOKENS

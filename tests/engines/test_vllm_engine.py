@@ -113,3 +113,28 @@ def test_positions_are_as_many_as_ids(count):
 @pytest.mark.parametrize("wrong", [[41], {}, np.array([41])], ids=["list", "dict", "array"])
 def test_what_is_no_id_has_no_log_prob(wrong):
     refused(request(output(token_ids=[wrong, 2])), "vllm-engine choice 0: generation_log_probs[0] is null")
+
+
+class Output:
+    """An output that has its fields alone."""
+
+    __slots__ = ("finish_reason", "index", "logprobs", "text", "token_ids")
+
+
+class Request:
+    """A request that has its fields alone."""
+
+    __slots__ = ("finished", "outputs", "prompt_token_ids", "request_id")
+
+
+def test_objects_without_a_dict_are_read_by_their_names():
+    made, said = Request(), Output()
+    for name, value in {**vars(request()), "outputs": [said]}.items():
+        setattr(made, name, value)
+    for name, value in vars(output(3)).items():
+        setattr(said, name, value)
+    [choice] = read_response(made)
+    assert (choice.index, tokens_of(choice), choice.finish_reason, choice.response_id) == (3, TOKENS, "stop", "g")
+    assert choice.output_items[0]["content"] == "ok"
+    made.finished = False
+    refused(made, "vllm-engine: finished is false")

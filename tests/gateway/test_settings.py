@@ -1,5 +1,6 @@
 """What a gateway may be told."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,9 @@ def test_others_need_keys(host: str, keys: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="a key and an admin key are needed"):
         made(host=host, **keys)
     assert made(host=host, key="a", admin_key="b").host == host
+
+
+def test_settings_stay_as_they_were_checked(tmp_path: Path) -> None:
+    settings = Settings(engines=("http://e",), out=tmp_path)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.out = tmp_path / "other"  # type: ignore[misc]

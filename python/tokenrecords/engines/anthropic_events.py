@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tokenrecords._core import ChunkRules
 from tokenrecords.engines.joining import RULES, Joined, append, closed, number, set_once
 from tokenrecords.engines.payload import count, mapping
+from tokenrecords.tokens.arrays import shown
 from tokenrecords.tokens.names import GENERATION, LOG_PROBS, LOSS_MASK, PROMPT, ROUTED_EXPERTS
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Messages:
         for name, piece in pieces.items():
             if piece is None:
                 continue
+            if name in _PIECES and not isinstance(piece, str):
+                raise ValueError(f"chunk {k}: {name} of a block must be text, got {shown(piece)}")
             if type(block.get(name)) in (str, list):  # what the block began with
                 block[name] = Joined([block[name]])
             append(block, name, piece, k)

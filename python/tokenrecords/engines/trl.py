@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tokenrecords.engines.choice import RawChoice, ResponseFault, said
@@ -54,7 +53,7 @@ def _shared(prompts: Any, completions: int) -> list[Any]:
 
 def _rows(body: Body, name: str) -> Any:
     rows = body.get(name)
-    if rows is not None and (isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__len__")):
+    if rows is not None and count(rows) is None and getattr(rows, "ndim", 0) < 2:
         raise ResponseFault(f"{name} is {type(rows).__name__}: a list of lists is needed")
     return rows
 

@@ -141,6 +141,7 @@ mod tests {
             key("o", Rule::Object(Box::new(inner.clone()))),
             key("s", Rule::Single(Box::new(inner))),
             key("grown", Rule::Grows),
+            key("more", Rule::Grows),
             key("told", Rule::Told),
             key("count", Rule::Count),
         ];
@@ -209,6 +210,10 @@ mod tests {
             (r#"{"t":"a"}"#, r#"{"t":null}"#),
             (r#"{"t":["a"]}"#, r#"{"t":["a"]}"#),
             (r#"{"l":[1]}"#, r#"{"l":["a"]}"#),
+            (r#"{"l":[1,"a"]}"#, r#"{"l":[1,2]}"#),
+            (r#"{"l":["token_id:1","a"]}"#, r#"{"l":["token_id:1","token_id:2"]}"#),
+            (r#"{"e":[{"a":1},{"b":1}]}"#, r#"{"e":[{"a":1},{"a":1}]}"#),
+            (r#"{"e":[{"a":1},1]}"#, r#"{"e":[{"a":1},{"a":1}]}"#),
             (r#"{"e":[{"a":1}]}"#, r#"{"e":[{"a":null}]}"#),
             (r#"{"v":[1]}"#, r#"{"v":[1]}"#),
             (r#"{"n":1}"#, r#"{"n":1}"#),
@@ -219,6 +224,57 @@ mod tests {
         }
         for alone in [r#"{"n":1}"#, r#"{"v":[1]}"#, r#"{"s":[{},{}]}"#, r#"{"t":"a","n":1}"#] {
             assert_eq!(joined(&[alone; 4]).unwrap(), format!("[{alone},{alone},{alone},{alone}]"));
+        }
+    }
+
+    #[test]
+    fn chunks_of_another_kind_stand_alone() {
+        let key = |key: &str, rule| (key.as_bytes().to_vec(), rule);
+        let kinds = vec![br#""a""#.to_vec(), br#""b""#.to_vec()];
+        let keys =
+            vec![key("k", Rule::OneOf(kinds)), key("v", Rule::Last), key("e", Rule::Entries), key("f", Rule::Entries)];
+        let rules = Rules { keys, other: Rule::Same };
+        let joined = |chunks: &[&str]| {
+            let text = join_chunks(chunks.iter().map(|text| text.as_bytes()), &rules).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        for alone in [
+            r#"{"v":1}"#,
+            r#"{"k":null,"v":1}"#,
+            r#"{"k":"c","v":1}"#,
+            r#"{"k":1,"v":1}"#,
+            r#"{"k":["a"],"v":1}"#,
+            r#"{"k":"a","e":[{"x":1}],"f":[{"x":1}]}"#,
+        ] {
+            assert_eq!(joined(&[alone, alone]), format!("[{alone},{alone}]"));
+        }
+        for kind in ["a", "b"] {
+            let part = |value: usize| format!(r#"{{"k":"{kind}","v":{value},"e":[{{"x":1}}],"f":null}}"#);
+            let both = part(2).replace(r#"{"x":1}"#, r#"{"x":1},{"x":1}"#);
+            assert_eq!(joined(&[&part(1), &part(2)]), format!("[{both}]"));
+        }
+        let (a, b) = (r#"{"k":"a","v":1}"#, r#"{"k":"b","v":1}"#);
+        assert_eq!(joined(&[a, b]), format!("[{a},{b}]"));
+    }
+
+    #[test]
+    fn words_that_might_name_an_id_stand_alone() {
+        let part = |word: &str| format!(r#"{{"l":["{word}"]}}"#);
+        for odd in [
+            "token_id:",
+            "token_id:1x",
+            "token_id:-1",
+            "token_id:1234567890",
+            r"token_id:\u0031",
+            r"\u0074oken_id:1",
+            r"t\u006fken_id:1",
+        ] {
+            let odd = part(odd);
+            assert_eq!(joined(&[&odd, &odd]).unwrap(), format!("[{odd},{odd}]"));
+        }
+        for word in ["token_id:123456789", "token_id:0", "token", r"\u0075", r"x\u0074", "Token_id:"] {
+            let plain = part(word);
+            assert_eq!(joined(&[&plain, &plain]).unwrap(), format!(r#"[{{"l":["{word}","{word}"]}}]"#));
         }
     }
 
@@ -247,6 +303,9 @@ mod tests {
             let chunks: Vec<_> = (1..4).map(|count| grown(count, more)).collect();
             let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
             assert_eq!(joined(&texts).unwrap(), format!("[{}]", chunks.join(",")));
+            let pieces: Vec<_> = (1..4).map(|count| format!(r#"{{"count":{count},"grown":[7],{more}}}"#)).collect();
+            let texts: Vec<_> = pieces.iter().map(String::as_str).collect();
+            assert_eq!(joined(&texts).unwrap(), format!("[{}]", pieces.join(",")));
         }
         let chunks: Vec<_> = (1..4).map(|count| grown(count, r#""v":1"#)).collect();
         let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
@@ -265,12 +324,46 @@ mod tests {
     }
 
     #[test]
+    fn lists_that_grow_are_as_long_as_each_other() {
+        let part =
+            |count: usize, ids: &str, more: &str| format!(r#"{{"count":{count},"grown":[{ids}],"more":[{more}]}}"#);
+        let apart = [part(1, "0", "5,5"), part(2, "0,1", "5,5,6"), part(3, "0,1,2", "5,5,6,7")];
+        let alike = [part(1, "0", "5"), part(2, "0,1", "5,6"), part(3, "0,1,2", "5,6,7")];
+        let texts = |chunks: &[String]| joined(&chunks.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        assert_eq!(texts(&apart), format!("[{}]", apart.join(",")));
+        assert_eq!(texts(&alike), format!("[{},{}]", alike[0], alike[2]));
+    }
+
+    #[test]
+    fn what_does_not_come_again_stays() {
+        let part = |count: usize, ids: &str| format!(r#"{{"count":{count},"grown":[{ids}]}}"#);
+        for chunks in [
+            [part(1, "1"), part(2, "5,1"), part(3, "5,1,2")],
+            [part(1, "1"), part(2, "12,1"), part(3, "12,1,2")],
+            [part(1, "1"), part(1, "1"), part(1, "2")],
+            [part(1, "1"), part(2, "1"), part(2, "1,1")],
+        ] {
+            let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
+            assert_eq!(joined(&texts).unwrap(), format!("[{}]", chunks.join(",")));
+        }
+    }
+
+    #[test]
     fn what_comes_in_pieces_is_joined_behind_the_first() {
         let piece = |count: usize| format!(r#"{{"told":"x","count":{count},"grown":[[{count}]]}}"#);
         let chunks: Vec<_> = (1..5).map(piece).collect();
         let texts: Vec<_> = chunks.iter().map(String::as_str).collect();
         let rest = r#"{"told":"xxx","count":4,"grown":[[2],[3],[4]]}"#;
         assert_eq!(joined(&texts).unwrap(), format!("[{},{rest}]", piece(1)));
+    }
+
+    #[test]
+    fn deep_nesting_is_left_to_another_reader() {
+        let nested = |depth: usize| format!(r#"{{"v":{}"x"{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(joined(&[&nested(63)]).unwrap(), format!("[{}]", nested(63)));
+        for depth in [64, 100_000] {
+            assert_eq!(joined(&[&nested(depth)]), None);
+        }
     }
 
     #[test]
