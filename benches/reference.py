@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +29,15 @@ def reference_wheel() -> Path | None:
         return Path(given)
     if not _cached():
         options = ["--no-deps", "--only-binary=:all:", "--python-version", "3.13.14", "--quiet", "--retries", "1"]
-        subprocess.run(
-            [sys.executable, "-m", "pip", "download", *options, f"{NAME}=={VERSION}", "--dest", str(CACHE)],
-            check=False,
-            capture_output=True,
-        )
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as fresh:  # another process may look for it meanwhile
+            subprocess.run(
+                [sys.executable, "-m", "pip", "download", *options, f"{NAME}=={VERSION}", "--dest", fresh],
+                check=False,
+                capture_output=True,
+            )
+            for wheel in Path(fresh).iterdir():
+                wheel.rename(CACHE / wheel.name)
     return _cached()
 
 
@@ -54,6 +60,7 @@ def reference_path() -> Path | None:
         except OSError:  # another process was faster
             if not path.exists():
                 raise
+            shutil.rmtree(fresh)
     return path
 
 

@@ -153,10 +153,10 @@ mod tests {
             for swapped in [false, true] {
                 let least = -(1_i128 << (8 * width - 1));
                 for value in [-1, -9, least] {
-                    let raw: Vec<u8> = [5, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
+                    let raw: Vec<u8> = [0, value, 6, -2].iter().flat_map(|&v| stored(v, width, swapped)).collect();
                     let words = widened(dtype(width, true, swapped), &raw);
                     let signed: Vec<_> = words.iter().map(|word| i128::from(word.cast_signed())).collect();
-                    assert_eq!(signed, [5, value, 6, -2]);
+                    assert_eq!(signed, [0, value, 6, -2]);
                     let found = Negative { index: 71, value: i64::try_from(value).unwrap() };
                     assert_eq!(Negative::first(70, &words), found);
                 }

@@ -65,7 +65,6 @@ TWINS: dict[str, list[tuple[tuple[Any, ...], bool]]] = {
     "fireworks": [
         (("choices", 0, "raw_output", "completion_token_ids"), True),
         (("choices", 0, "raw_output", "completion_logprobs", "content"), False),
-        (("choices", 0, "raw_output", "prompt_token_ids"), False),
     ],
     "tgi": [(("details", "tokens"), False)],
     "litellm": [

@@ -14,7 +14,7 @@ GENERATE = {"sampling_params": {"logprobs": 0}}
 INPUTS = {"return_input_ids": True, "return_output_ids": True, "logprobs": True}
 SGLANG = {"return_logprob": True, "return_prompt_token_ids": True}
 TGI = {"parameters": {"details": True, "decoder_input_details": True}}
-DYNAMO = {"logprobs": True, "nvext": {"extra_fields": ["engine_data"]}}
+DYNAMO = {"logprobs": True, "nvext": {"extra_fields": ["engine_data", "prompt_token_ids"]}}
 # What a request that asks for nothing must say, whole and streamed.
 ASKED: dict[str, dict[str, tuple[Any, Any]]] = {
     engine: {

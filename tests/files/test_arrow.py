@@ -243,6 +243,13 @@ def test_a_record_that_no_column_holds(monkeypatch):
     message = "model call 'c' of rollout 'r' can't be written: it has 46 ids and 2 bytes of text: a column holds 45"
     with pytest.raises(ValueError, match=f"^{message}$"):
         to_arrow([bare("c", range(46))])
+    message = "model call 'c' of rollout 'r' can't be written: it has 2 ids and 46 bytes of text: a column holds 45"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        to_arrow([make_entry(model="m" * 46)])
+
+
+def test_what_no_record_has_beside_its_fields_is_null():
+    assert to_arrow([make_entry(), make_entry(reward=1.0)])["extra_fields"].to_pylist() == [None, '{"reward":1.0}']
 
 
 def changed(entries, name, column):
@@ -262,12 +269,16 @@ def changed(entries, name, column):
         ("model", pa.string_view()),
         ("output_items", pa.string()),
         ("output_items", pa.large_string()),
+        ("output_items", pa.binary()),
     ],
 )
 def test_columns_as_other_programs_hand_them_on(name, type_):
     entries = [make_entry(model="m", output_items=[{"a": 1}])]
     plain = to_arrow(entries)[name].to_pylist()
-    assert from_arrow(changed(entries, name, pa.array(plain, type_))) == entries
+    [entry] = from_arrow(changed(entries, name, pa.array(plain, type_)))
+    assert entry == entries[0]
+    assert isinstance(entry.prompt_token_ids, np.ndarray)
+    assert isinstance(entry.generation_log_probs, np.ndarray)
 
 
 def test_items_as_structs():

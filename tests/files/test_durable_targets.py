@@ -101,10 +101,15 @@ def test_the_mode_of_the_file_stays(tmp_path: Path, mode: int) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
-    (tmp_path / "usual").touch()
-    write_jsonl(tmp_path / "x", [])
-    assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
+@pytest.mark.parametrize("mask", [0o022, 0o002, 0o077])
+def test_a_new_file_has_the_usual_mode(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_jsonl(tmp_path / "x", [])
+        append_jsonl(tmp_path / "y", [])
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o666 & ~mask}
 
 
 def test_where_no_file_can_be(tmp_path: Path) -> None:

@@ -143,6 +143,14 @@ def test_a_header_that_is_wrong(change, message):
         read_lists(damaged(change), 3, list_type("int32"))
 
 
+def test_more_numbers_than_an_array_can_have():
+    ((fields, body),) = pages_of(write_lists([np.array([1], np.int32)], np.dtype("int32"), PLAIN))
+    most = Field(I32, 2**31 - 1)
+    lying = {**fields, 2: most, 5: Field(STRUCT, {**fields[5].value, 1: most})}
+    with pytest.raises(ValueError, match="2,684,354,555 numbers may be there: they are too many for one array"):
+        read_lists(rebuilt([(lying, body)] * 5), 1, list_type("int32"))
+
+
 def body_of(repetition, definition, ids):
     parts = [bytes.fromhex(runs) for runs in (repetition, definition)]
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts) + np.array(ids, "<i4").tobytes()

@@ -302,3 +302,8 @@ def test_a_dataset_of_a_directory(tmp_path):
     assert from_arrow(dataset.to_table()) == groups[0] + groups[1]
     found = dataset.to_table(filter=pyarrow.dataset.field("rollout_id") == "a")
     assert from_arrow(found) == groups[0]
+
+
+def test_long_texts_are_no_reason_for_another_row_group(tmp_path):
+    write_parquet(tmp_path / "r.parquet", [make_entry(model="m" * 1_000)] * 5, row_group=100)
+    assert pq.ParquetFile(tmp_path / "r.parquet").num_row_groups == 1

@@ -12,7 +12,7 @@ from tokenrecords.arrow import read_parquet, to_arrow, write_parquet
 from tokenrecords.files import row_groups
 from tokenrecords.files.footer import read_footer
 from tokenrecords.files.row_groups import GroupReader
-from tokenrecords.files.thrift import BINARY, I64, Field, written
+from tokenrecords.files.thrift import BINARY, I16, I64, STRUCT, Field, elements_of, written
 
 
 @pytest.fixture
@@ -67,6 +67,12 @@ def test_what_the_footer_says(path, entries):
             assert column.num_values == sum(len(getattr(entry, name)) or 1 for entry in rows)
         assert group.total_byte_size == sum(column.total_uncompressed_size for column in columns)
     assert data[at:].startswith(b"\x15")  # the footer
+    described = elements_of(read_footer(pa.BufferReader(data)), 4, STRUCT)
+    for index, (group, raw) in enumerate(zip(groups, described, strict=True)):
+        columns = [group.column(place) for place in range(group.num_columns)]
+        assert raw[5] == Field(I64, columns[0].data_page_offset)
+        assert raw[6] == Field(I64, sum(column.total_compressed_size for column in columns))
+        assert raw[7] == Field(I16, index)
     assert metadata.row_group(0).column(1).statistics.min == entries[0].rollout_id
 
 
@@ -198,7 +204,7 @@ def test_what_others_keep_in_the_place_for_extensions_is_passed_over(path):
     write_parquet(path, entries := conversation())
     data = path.read_bytes()
     at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    for extension in (Field(BINARY, b"theirs"), Field(I64, 5)):
+    for extension in (Field(BINARY, b"theirs"), Field(BINARY, b"tokenrecords crc33 1234"), Field(I64, 5)):
         footer = written({**read_footer(pa.BufferReader(data)), 32_767: extension})
         path.write_bytes(data[:at] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
         assert read_parquet(path) == entries

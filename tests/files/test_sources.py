@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.factories import THREE, call_ids, line, make_entry, raw
+from support.watch import open_files
 from tokenrecords import RecordError, read_jsonl, scan_jsonl, write_jsonl
 from tokenrecords.entry.model import origin
 from tokenrecords.files.sources import given_paths
@@ -203,6 +204,24 @@ def test_damaged_data_cost_no_other_file(tmp_path: Path, path: Path, kind: str) 
     found = call_ids(reader)
     assert (found[0], found[-1]) == ("before", "after")
     assert [error.path for error in reader.errors] == [str(file)]
+
+
+def test_a_damaged_file_is_closed_by_its_error(path: Path) -> None:
+    file = damaged(path, "gz cut", many(300))
+    with pytest.raises(RecordError, match="damaged") as caught:
+        read_jsonl(file)
+    assert open_files(file) == [], caught  # whose frames hold what read it
+
+
+def test_a_damaged_file_is_closed_when_another_is_begun(tmp_path: Path) -> None:
+    first, second = (damaged(tmp_path / name, "gz cut", many(300)) for name in "ab")
+    (tmp_path / "after").write_bytes(line(model_call_id="after"))
+    with scan_jsonl([first, second, tmp_path / "after"], on_error="skip") as reader:
+        for entry in reader:
+            if entry.model_call_id == "after":
+                break
+        assert len(reader.errors) == 2
+        assert open_files(first) == []
 
 
 @pytest.mark.parametrize(

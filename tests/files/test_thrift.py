@@ -20,8 +20,10 @@ from tokenrecords.files.thrift import (
     STRUCT,
     TRUE,
     Field,
+    elements_of,
     read_struct,
     read_varint,
+    value_of,
     varint,
     written,
 )
@@ -74,6 +76,31 @@ def test_known_bytes():
     assert read_struct(b"xx" + data + b"yy", 2) == (fields, len(data) + 2)
 
 
+@pytest.mark.parametrize(("step", "head"), [(15, "f6"), (16, "0620")])
+def test_ids_that_lie_far_apart(step, head):
+    fields = {step: Field(I64, 0), 2 * step: Field(I64, 0)}
+    assert written(fields).hex().startswith(head + "00")
+    assert read_struct(written(fields))[0] == fields
+
+
+def test_structs_within_structs():
+    assert read_struct(b"\x1c" * 15 + b"\x00" * 16)[1] == 31
+    with pytest.raises(ValueError, match="structs nest more than 16 deep"):
+        read_struct(b"\x1c" * 16 + b"\x00" * 17)
+
+
+def test_a_field_of_another_type_is_refused():
+    fields = {1: Field(I32, 5), 2: Field(LIST, Field(BINARY, [b"a"]))}
+    assert (value_of(fields, 1, I32), elements_of(fields, 2, BINARY)) == (5, [b"a"])
+    for id_, type_ in ((1, I64), (3, I32)):
+        with pytest.raises(ValueError, match=f"there is no field {id_} of type {type_}"):
+            value_of(fields, id_, type_)
+    with pytest.raises(ValueError, match="there is no field 1 of type 9"):
+        elements_of(fields, 1, I32)
+    with pytest.raises(ValueError, match="field 2 is a list of type 8: type 12 is needed"):
+        elements_of(fields, 2, STRUCT)
+
+
 @given(st.integers(0, 2**64 - 1))
 def test_numbers(number):
     data = varint(number)
@@ -93,7 +120,6 @@ def test_every_cut_is_refused():
     [
         (b"\x15" + b"\x80" * 10 + b"\x00\x00", "the number at byte 1 does not end"),
         (b"\x1a\x00", "the type before byte 1 is 10: Parquet has no such fields"),
-        (b"\x1c" * 17, "structs nest more than 16 deep"),
         (b"\x18\x7fab", "127 bytes are said to follow byte 2: there are fewer"),
         (b"\x19\xf5\xff\x7f\x00", "16,383 elements are said to follow byte 4: there are fewer bytes"),
         (b"\x17\x00\x00", "the struct at byte 0 is cut off"),

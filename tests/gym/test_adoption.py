@@ -100,6 +100,8 @@ def test_uninstall_gives_everything_back(late):
 @pytest.mark.usefixtures("package")
 def test_a_second_install_changes_nothing():
     first = gym.install()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.release = "9.9"
     finders = list(sys.meta_path)
     assert gym.install() is first
     assert sys.meta_path == finders
@@ -312,6 +314,27 @@ def test_names_of_the_package_itself_are_rebound():
     package.Entry = importlib.import_module(RECORDS.module).TokenEntry
     assert "nemo_gym.Entry" in gym.install().rebound
     assert package.Entry is tokenrecords.TokenEntry
+
+
+class OfNoFile:
+    """Finds and loads a module that comes from no file."""
+
+    def find_spec(self, name, _path=None, _target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == RECORDS.module else None
+
+    def create_module(self, _spec):
+        return None
+
+    def exec_module(self, _module):
+        raise AssertionError("it was run")
+
+
+@pytest.mark.usefixtures("package")
+def test_a_module_of_no_file_is_refused_before_it_is_run(monkeypatch):
+    gym.install()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path[:1], OfNoFile(), *sys.meta_path[1:]])
+    with pytest.raises(gym.UnknownReleaseError, match=r"^\. can't be read: "):
+        importlib.import_module(RECORDS.module)
 
 
 def test_of_several_places_that_with_the_records_is_looked_at(package, tmp_path_factory, monkeypatch):

@@ -67,6 +67,7 @@ def test_as_the_published_package(nemo_gym, drawn, dtype):
         ([[[1, True]]], "routed_experts[0][0][1] is True: an exact int of 64 bits is needed"),
         ([[[1.0]]], "routed_experts[0][0][0] is 1.0: an exact int of 64 bits is needed"),
         ([[[2**63]]], f"routed_experts[0][0][0] is {2**63}: an exact int of 64 bits is needed"),
+        ([[[-(2**63) - 1]]], f"routed_experts[0][0][0] is {-(2**63) - 1}: an exact int of 64 bits is needed"),
         ([[[40_000]]], "routed_experts holds 40000: it does not fit int16"),
         ([[[-(2**63)]]], f"routed_experts holds {-(2**63)}: it does not fit int16"),
         ([[[0, -(2**31)]]], f"routed_experts holds {-(2**31)}: it does not fit int16"),

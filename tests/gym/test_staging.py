@@ -192,6 +192,11 @@ def test_a_delta_of_arrays_is_arrays():
     assert log_probs.tolist() == [0, 0, 0, -0.5, -0.25]
 
 
+def test_a_call_may_carry_a_single_id_of_its_parent():
+    call = staged(token_ids_delta=[1, 2], parent_call_id="p", prev_len=1, cum_len=3)
+    assert staging.compute_staging_digest(**call) == oracle.call_digest(call)
+
+
 @pytest.mark.parametrize(("given", "held"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8")])
 def test_log_probs_of_a_delta_are_as_wide_as_they_were_given(given, held):
     columns = {"prompt_token_ids": np.arange(2), "generated_token_ids": np.array([7])}

@@ -118,3 +118,11 @@ def test_of_equal_calls_the_least_id_is_said() -> None:
 
 def test_a_prompt_with_the_same_fingerprint_is_another_one() -> None:
     assert broken(made("twin", [2, twin(1, 5, 2)], [3]), lost("x", [1, 5, 9])) == []
+
+
+@pytest.mark.parametrize(("found", "generated"), [(2**60, 3), (3, 2**60), (2**63, 2**62)])
+def test_ids_of_any_size_are_told_apart(found: int, generated: int) -> None:
+    message = f"is {found}, where call 'a', whose prompt it starts with, generated {generated}"
+    for start in ([], [2]):
+        [(_, index, text)] = broken(made("a", [1], [*start, generated]), lost("x", [1, *start, found]))
+        assert (index, text.endswith(message)) == (1 + len(start), True)

@@ -42,3 +42,14 @@ def test_records_that_are_no_calls_come_by_their_ids() -> None:
         ("b", "record_unreadable"),
         ("c", "record_unreadable"),
     ]
+
+
+def test_log_probs_that_can_not_be_read_are_no_conflict() -> None:
+    for broken in (["x", -0.5], None):
+        again = call("a", [1], [2, 3], generation_log_probs=broken)
+        assert verify([call("a", [1], [2, 3]), again]).counts == {"field_invalid": 1}
+
+
+def test_a_call_that_adds_nothing_to_its_parent_continues_it() -> None:
+    entries = [call("a", [1], [2]), call("b", [1, 2], [], "a")]
+    assert verify(entries).counts == {"empty_generation": 1}

@@ -199,3 +199,13 @@ def test_a_delta_continues_the_call_that_it_names_whatever_is_said_of_it(status:
     full = conversation(2)
     full[1].parent_resolution = status
     assert expand_deltas(full).entries == full
+
+
+def test_a_prompt_that_spoils_the_array_of_its_calls_costs_no_id_before_it() -> None:
+    entries = conversation(4, deltas=True)
+    entries[2].prompt_token_ids, entries[2].digest = [-1], None
+    entries[3].prompt_token_ids = [2**63]
+    full = expand_deltas(entries)
+    assert full.failed == {("r", "c3"): "no integer dtype holds all ids of its sequence"}
+    assert prompts(full.entries)[2] == [100, 200, 300, 101, 201, 301, -1]
+    assert full.entries[2].prompt_token_ids.dtype.kind == "i"

@@ -348,8 +348,11 @@ def test_half_a_stamp_is_left_as_it_is(half: dict[str, Any]) -> None:
 def test_a_sequence_with_the_same_fingerprint_is_no_parent() -> None:
     entries = [made("twin", [2], [twin(1, 5, 2)]), made("c", [1, 5, 3], [4])]
     assert links(*entries) == {"twin": ROOT, "c": LOST}
-    # A shorter one is found behind it.
-    assert links(*entries, made("a", [1], [5]))["c"] == ("resolved", "a", "")
+    # One of the same length, or a shorter one, is found behind it.
+    for parent in (made("a", [1], [5]), made("a", [], [1])):
+        entries[1].parent_resolution = None
+        assert links(*entries, parent)["c"] == ("resolved", "a", "")
+        entries[1].parent_call_id = None
 
 
 @pytest.mark.parametrize("threads", [1, 2])

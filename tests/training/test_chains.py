@@ -333,6 +333,12 @@ def test_where_nothing_was_generated_nothing_was_delivered() -> None:
     assert notes.empty_generation_calls == ["a"]
 
 
+def test_the_text_of_a_chain_leaves_out_what_its_records_hold() -> None:
+    text = repr(main(call("a", [1], [2], output_items=[{"type": "a long message"}])))
+    assert text.startswith("Chain(rollout_id='r', chain_id='main', call_ids=['a'], ")
+    assert "a long message" not in text
+
+
 def test_a_chain_can_be_sent_to_another_process() -> None:
     chain = main(*as_arrays(conversation(200)))
     sent = pickle.dumps(chain)

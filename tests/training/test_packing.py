@@ -113,6 +113,9 @@ def test_the_dtype_of_the_ids() -> None:
     wide = dataclasses.replace(chain(3), token_ids=np.array([0, 1, 2**40]))
     with pytest.raises(ValueError, match=rf"^chains\[0\].token_ids\[2\] is {2**40}: it does not fit int32$"):
         pack_chains([wide], dtype=np.int32)
+    huge = dataclasses.replace(chain(3), token_ids=[0, 2**64, 2])
+    with pytest.raises(ValueError, match=rf"^chains\[0\].token_ids\[1\] is {2**64}: it does not fit int64$"):
+        pack_chains([huge])
     with pytest.raises(TypeError, match="dtype is float32: token ids need an integer dtype"):
         pack_chains([], dtype=np.float32)
 

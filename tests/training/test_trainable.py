@@ -310,3 +310,9 @@ def test_a_conflict_beside_the_chain_of_the_terminal_call_does_not_matter() -> N
     entries = [*fork(), call("c", [1, 2, 3, 4, 8], [7], "a")]
     assert build_chains(entries, terminal_call_id="b").reasons == []
     assert build_chains(entries, terminal_call_id="c").reasons == ["call_conflict"]
+
+
+def test_a_call_is_shared_by_a_chain_that_goes_on_and_one_that_does_not() -> None:
+    long, short = (build_chains(conversation(turns)).chains[0] for turns in (2, 1))
+    assert masks(loss_once([long, short])) == [[0, 1, 1, 0, 1, 1], [0, 0, 0]]
+    assert masks(loss_once([short, long])) == [[0, 1, 1], [0, 0, 0, 0, 1, 1]]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.factories import bare, call
+from support.holders import Array, DLPack
 from tokenrecords import Chain, PackedBatch, build_chains, pack_chains
 
 PAD = 99
@@ -294,6 +295,12 @@ def test_numbers_are_checked(batch: PackedBatch, values: Any, error: type[Except
     for layout in (batch, batch.next_token(), batch.padded(0), batch.prompt_response(0)):
         with pytest.raises(error, match=f"^{re.escape(message)}$"):
             layout.per_token(values)
+
+
+def test_rewards_may_be_held_by_a_tensor(batch: PackedBatch) -> None:
+    want = batch.per_token([1.5] * len(batch)).tolist()
+    for hold in (Array, DLPack):
+        assert batch.per_token(hold(np.full(len(batch), 1.5, np.float32))).tolist() == want
 
 
 def test_rewards_may_be_bools_and_integers(batch: PackedBatch) -> None:

@@ -14,6 +14,8 @@ from support.payloads import vllm_chat, vllm_choice
 from support.watch import threads_asked
 from tokenrecords import Report, TokenEntry, append_jsonl, verify, write_jsonl
 from tokenrecords.capture import served
+from tokenrecords.capture.served import call_files
+from tokenrecords.verification.by_file import verify_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -263,3 +265,11 @@ def test_a_mark_beside_a_lost_call_says_nothing_more(capture: Path) -> None:
     (capture / "r.intents").write_text("c0\nc1\nc2\n")
     (capture / "r.lost").write_text("c1\tcut off\n")
     assert [(code, id_) for code, _, id_, _ in found(verify(capture))] == [("lost_call", "c2")]
+
+
+def test_each_file_that_has_lines_has_a_report(capture: Path) -> None:
+    write_jsonl(capture / "s.tokens.jsonl", [])
+    (capture / "t.tokens.jsonl").write_bytes(b"bad\n")
+    reports = list(verify_files(*call_files([capture])))
+    assert [path for path, *_ in reports] == [str(capture / "r.tokens.jsonl"), str(capture / "t.tokens.jsonl")]
+    assert [(len(entries), report.records) for _, entries, report in reports] == [(2, 2), (0, 0)]

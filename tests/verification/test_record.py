@@ -32,7 +32,7 @@ def test_limits_are_where_they_should_be() -> None:
     assert codes(*[0.0] * 8, 5e-5) == []
     assert codes(*[-0.0] * 8) == ["log_probs_all_zero"]
     assert codes(1e-4, -0.5, dtype=np.float32) == codes(0.0, -0.5, dtype=np.float16) == []
-    assert codes(5e-5, float("nan")) == ["log_prob_not_finite"]
+    assert codes(5e-5, 1e-4, float("nan")) == ["log_prob_not_finite"]
     assert codes(1e-4, dtype=np.float16) == ["log_prob_positive"]  # which is 0.00010002 there
     assert codes(float("nan"), 3.0, -1e5, dtype=np.float32) == [
         "log_prob_not_finite",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tokenrecords.engines.choice import ResponseFault, Source
-from tokenrecords.engines.payload import Body, Payload, count, listed, mapping
-from tokenrecords.tokens.names import GENERATION, LOG_PROBS, PROMPT
+from tokenrecords.engines.payload import Body, Payload, listed, mapping
+from tokenrecords.tokens.names import GENERATION, PROMPT
 
 _SIDES = {"input_messages": PROMPT, "output_messages": GENERATION}
 
@@ -29,9 +29,6 @@ def on_raw_messages(payload: Payload) -> list[Source]:
         if tokens and messages > 1:
             raise ResponseFault(f"{name} holds {messages} messages: the tokens of one call are needed", 0)
         sources += [Source(field, f"{name}[0].tokens", ids) for ids in tokens]
-    if [count(source.value) for source in sources if source.field == GENERATION] == [0]:
-        # Nothing was generated: no log-prob is missing.
-        sources.append(Source(LOG_PROBS, "output_messages[0].tokens", []))
     return sources
 
 

@@ -97,8 +97,9 @@ def settle(raw: RawChoice) -> ServedChoice:
     """
     generations, log_probs = (_places(raw, name) for name in (GENERATION, LOG_PROBS))
     nothing = not any(len(value) for _, value, _ in (*generations, *log_probs))
-    if raw.aborted and nothing and (generations or raw.silent):
-        # The engine gave the call up before the first token: nothing is missing.
+    # The list of ids is there and empty, the model said nothing, the engine gave the call up: where two of these hold,
+    # nothing was generated, and nothing is missing.
+    if nothing and sum((bool(generations), raw.silent, raw.aborted)) > 1:
         generations, log_probs = generations or [("", [], False)], log_probs or [("", [], False)]
     for name, places in ((GENERATION, generations), (LOG_PROBS, log_probs)):
         if not places:

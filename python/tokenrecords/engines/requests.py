@@ -140,7 +140,11 @@ ASKS: Final[Mapping[str, Mapping[str, tuple[Ask, ...]]]] = {
     "dynamo": {
         "chat": (
             _CHAT_LOGPROBS,
-            Ask(("nvext", "extra_fields"), ["engine_data"], {"nvext": {"engine_data": None}}),
+            Ask(
+                ("nvext", "extra_fields"),
+                ["engine_data", "prompt_token_ids"],
+                {"nvext": dict.fromkeys(("engine_data", "prompt_token_ids"))},
+            ),
         ),
     },
     "tgi": {

@@ -55,7 +55,7 @@ def replace(replaced: Sequence[Replacement]) -> list[str]:
     for each in replaced:
         _set(each, each.ours)
     names = _rebind({id(each.original): (each.original, each.ours) for each in replaced if each.owner is None})
-    return sorted(names + [each.name for each in replaced if each.owner is not None])
+    return names + [each.name for each in replaced if each.owner is not None]
 
 
 def restore(replaced: Sequence[Replacement]) -> None:
