@@ -53,3 +53,11 @@ def test_log_probs_that_can_not_be_read_are_no_conflict() -> None:
 def test_a_call_that_adds_nothing_to_its_parent_continues_it() -> None:
     entries = [call("a", [1], [2]), call("b", [1, 2], [], "a")]
     assert verify(entries).counts == {"empty_generation": 1}
+
+
+def test_masks_that_can_not_be_read_are_a_conflict_where_they_differ() -> None:
+    def counts(*masks: list[int]) -> dict[str, int]:
+        return verify(call("a", [1], [2, 3], generation_loss_mask=mask) for mask in masks).counts
+
+    assert counts([1, 5], [1, 5]) == {"mask_invalid": 2}
+    assert counts([1, 5], [5, 1]) == {"call_id_conflict": 1, "mask_invalid": 1}

@@ -328,3 +328,10 @@ def test_an_empty_batch_has_every_layout() -> None:
     for layout in (batch.next_token(), batch.padded(0), batch.prompt_response(0)):
         assert layout.per_token([]).size == 0
         assert torch_takes(layout)
+
+
+def test_batches_are_told_apart_by_which_they_are(batch: PackedBatch) -> None:
+    """Arrays have no equality that could be that of a batch."""
+    batches = [batch, batch.padded(), batch.next_token(), batch.prompt_response(0), batch.padded()]
+    assert len(set(batches)) == len(batches)
+    assert len(set(build_chains([call("a", [1], [2])]).chains * 2)) == 1

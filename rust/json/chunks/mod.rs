@@ -216,6 +216,8 @@ mod tests {
             (r#"{"e":[{"a":1},1]}"#, r#"{"e":[{"a":1},{"a":1}]}"#),
             (r#"{"e":[{"a":1}]}"#, r#"{"e":[{"a":null}]}"#),
             (r#"{"v":[1]}"#, r#"{"v":[1]}"#),
+            (r#"{"v":[],"t":"a"}"#, r#"{"v":1,"t":"b"}"#),
+            (r#"{"v":1,"t":"a"}"#, r#"{"v":[],"t":"b"}"#),
             (r#"{"n":1}"#, r#"{"n":1}"#),
             (r#"{"s":[{},{}]}"#, r#"{"s":[{},{}]}"#),
             (r#"{"l":[1],"o":{"l":[1]}}"#, r#"{"l":[1],"o":{"l":[1]}}"#),
@@ -328,9 +330,12 @@ mod tests {
         let part =
             |count: usize, ids: &str, more: &str| format!(r#"{{"count":{count},"grown":[{ids}],"more":[{more}]}}"#);
         let apart = [part(1, "0", "5,5"), part(2, "0,1", "5,5,6"), part(3, "0,1,2", "5,5,6,7")];
+        let longer = [part(1, "0,0", "5"), part(2, "0,0,1", "5,6"), part(3, "0,0,1,2", "5,6,7")];
         let alike = [part(1, "0", "5"), part(2, "0,1", "5,6"), part(3, "0,1,2", "5,6,7")];
         let texts = |chunks: &[String]| joined(&chunks.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
-        assert_eq!(texts(&apart), format!("[{}]", apart.join(",")));
+        for apart in [apart, longer] {
+            assert_eq!(texts(&apart), format!("[{}]", apart.join(",")));
+        }
         assert_eq!(texts(&alike), format!("[{},{}]", alike[0], alike[2]));
     }
 
