@@ -1,0 +1,84 @@
+"""Files of calls, one after the other, while some of them vanish and readers are left."""
+
+import pytest
+from support.factories import make_entry
+from support.watch import open_files, threads_are
+from tokenrecords import write_jsonl
+from tokenrecords.capture.served import CallReader, read_calls
+
+
+@pytest.fixture
+def files(tmp_path):
+    """More files than are read ahead, of two records each."""
+    made = [tmp_path / f"r{number:03}.tokens.jsonl" for number in range(120)]
+    for file in made:
+        write_jsonl(file, [make_entry(rollout_id=file.name, model_call_id=call) for call in ("a", "b")])
+    return made
+
+
+def rollouts(entries):
+    return [entry.rollout_id for entry in entries]
+
+
+def twice(files):
+    return [file.name for file in files for _ in range(2)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_files_that_are_gone_before_the_first_is_read_are_passed_over(files, threads):
+    gone = {0, 1, 57, 119}
+    for place in gone:
+        files[place].unlink()
+    left = [file for place, file in enumerate(files) if place not in gone]
+    assert rollouts(read_calls(files, threads=threads)) == twice(left)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_that_vanishes_while_others_are_read_is_passed_over(files, threads):
+    entries = read_calls(files, threads=threads)
+    first = next(entries)
+    gone = {60, 61, 119}
+    for place in gone:
+        files[place].unlink()
+    left = [file for place, file in enumerate(files) if place not in gone]
+    assert rollouts([first, *entries]) == twice(left)
+
+
+def test_no_file_is_left(files):
+    for file in files:
+        file.unlink()
+    assert list(read_calls(files)) == []
+
+
+@pytest.fixture
+def large(tmp_path):
+    """More than is read ahead, with a fault in its midst."""
+    path = tmp_path / "r.tokens.jsonl"
+    write_jsonl(path, [make_entry(model_call_id=f"c{call}", prompt_token_ids=range(5_000)) for call in range(600)])
+    records = path.read_bytes()
+    path.write_bytes(records + b"{\n" + records)
+    return path
+
+
+def test_who_leaves_a_reader_leaves_no_thread_and_no_open_file(large):
+    entries = read_calls([large], threads=2)
+    next(entries)
+    assert open_files(large)
+    entries.close()
+    assert threads_are(there=False)
+    assert open_files(large) == []
+
+
+def test_a_fault_leaves_no_thread_and_no_open_file(large):
+    with pytest.raises(ValueError, match=r"r\.tokens\.jsonl:601: Invalid JSON") as info:
+        list(read_calls([large], threads=2))
+    assert threads_are(there=False)
+    assert open_files(large) == []
+    assert info.value.line == 601
+
+
+def test_a_reader_goes_on_behind_a_fault(files):
+    files[1].write_bytes(b"{\n" + files[1].read_bytes())
+    reader = CallReader(files, threads=2)
+    assert rollouts(reader) == twice(files)
+    assert [(error.path, error.line) for error in reader.errors] == [(str(files[1]), 1)]
