@@ -120,7 +120,7 @@ class GroupWriter:
             if rows:
                 writer.write_batch(to_batch(rows, self._schema), row_group_size=len(rows))
         data = memoryview(out.getvalue()).cast("B")
-        self._footer, _ = read_struct(data, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+        self._footer, _ = read_struct(bytes(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]))
         return data
 
 

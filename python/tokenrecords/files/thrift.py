@@ -81,7 +81,11 @@ class _Reader:
         return value
 
     def _int(self) -> int:
-        coded = self._varint()
+        coded = self.data[self.at]
+        if coded < 0x80:  # as most are
+            self.at += 1
+        else:
+            coded = self._varint()
         return coded >> 1 ^ -(coded & 1)
 
     def struct(self) -> Struct:
@@ -97,12 +101,12 @@ class _Reader:
         return fields
 
     def _value(self, type_: int) -> Any:
+        if type_ in _INTS:
+            return self._int()
         if type_ in (TRUE, FALSE):
             return None
         if type_ == BYTE:
             return self._byte()
-        if type_ in _INTS:
-            return self._int()
         if type_ == DOUBLE:
             (number,) = struct.unpack_from("<d", self.data, self.at)
             self.at += 8
@@ -174,10 +178,10 @@ def _write_struct(out: bytearray, fields: Struct) -> None:
 
 def _write(out: bytearray, field: Field) -> None:
     type_, value = field
-    if type_ == BYTE:
-        out.append(value)
-    elif type_ in _INTS:
+    if type_ in _INTS:
         _write_int(out, value)
+    elif type_ == BYTE:
+        out.append(value)
     elif type_ == DOUBLE:
         out += struct.pack("<d", value)
     elif type_ == BINARY:
@@ -203,7 +207,11 @@ def _write_list(out: bytearray, elements: Field) -> None:
 
 
 def _write_int(out: bytearray, value: int) -> None:
-    out += varint(value << 1 ^ value >> 63)
+    coded = value << 1 ^ value >> 63
+    if coded < 0x80:
+        out.append(coded)
+    else:
+        out += varint(coded)
 
 
 def varint(value: int) -> bytes:
