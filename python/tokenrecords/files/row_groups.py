@@ -192,12 +192,10 @@ class GroupReader:
         described = self._groups[group]
         rows = value_of(described, _GROUP_ROWS, I64)
         lists: dict[str, pa.ListArray] = {}
-        if len(set(schema.names)) < len(schema.names):
-            return lists
         for column in elements_of(described, _COLUMNS, STRUCT):
             meta = value_of(column, _META, STRUCT)
-            name, *rest = (part.decode() for part in elements_of(meta, _PATH, BINARY))
-            if rest == ["list", "element"] and _is_read_here(schema.field(name), meta):
+            name = elements_of(meta, _PATH, BINARY)[0].decode()
+            if _is_read_here(schema.field(name), meta):  # `field` knows no name that two columns have
                 self._file.seek(value_of(meta, _DATA, I64))
                 pages = self._file.read_buffer(value_of(meta, _COMPRESSED, I64))
                 lists[name] = read_lists(pages, rows, schema.field(name).type)
