@@ -155,6 +155,15 @@ def test_lists_of_other_kinds_are_read_by_pyarrow(path):
     assert ours["floats"].to_pylist() == [[0.5], []]
 
 
+def test_lists_that_are_all_missing_are_not_empty_ones(path):
+    of_ids = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    table = pa.table({"none": pa.array([None] * 100, of_ids)})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    ((ours, theirs),) = groups_of(path)
+    assert ours.equals(theirs)
+    assert ours["none"].to_pylist() == [None] * 100
+
+
 def test_two_columns_of_one_name(path):
     ids = pa.array([[1], []], pa.list_(pa.field("element", pa.int32(), nullable=False)))
     table = pa.Table.from_arrays([ids, ids], schema=pa.schema([pa.field("x", ids.type, nullable=False)] * 2))
