@@ -99,3 +99,15 @@ def test_what_a_choice_says_is_better_than_what_the_payload_says():
     payload = {**said(-0.10000000149011612), "prompt_token_ids": [1]}
     payload["choices"] = [{"index": 0, "message": {"content": "x"}, **said(-0.1)}]
     assert read_response(payload)[0].generation_log_probs == [-0.1]
+
+
+def test_the_last_choice_alone_is_a_sign():
+    choices = [{"index": 0, "message": {}}, {"index": 1, "message": {}, "nvext": {"timing": 1}}]
+    assert detect_dialect({"choices": choices}) == "dynamo"
+
+
+def test_what_the_engine_says_of_its_weights_is_named_with_its_place():
+    payload = dynamo(engine={"prompt_token_ids": [1, 7], "completion_token_ids": [41, 2], "weight_version": "5"})
+    assert read_response(payload)[0].extras == {"weight_version": "5"}
+    payload["nvext"]["weight_version"] = "6"
+    refused(payload, "nvext.weight_version and nvext.engine_data.weight_version disagree")

@@ -48,3 +48,30 @@ def test_the_list_of_ids_must_be_there():
 
 def test_counts_are_compared_as_ever():
     refused({**choice(""), "usage": {"completion_tokens": 1}}, "0 generation_token_ids, but the engine counted 1")
+
+
+WORDS = [{name: "x"} for name in ("reasoning", "reasoning_content", "refusal")]
+WORDS += [{name: [{"id": "a"}]} for name in ("tool_calls", "function_call")]
+
+
+@pytest.mark.parametrize("said", WORDS)
+def test_words_beside_the_content(said):
+    refused(choice("", **said), "choice 0: generation_log_probs is missing")
+    assert len(read_response(choice("", **{name: value[:0] for name, value in said.items()}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"type": "reasoning"}, {"summary": [{"type": "summary_text", "text": "x"}]}),
+        ({"type": "function_call", "name": "f"}, {"arguments": "{}"}),
+        ({"type": "message"}, {"content": [{"type": "refusal", "refusal": "x"}]}),
+        ({"type": "message"}, {"content": [{"type": "output_text", "text": ""}, {"type": "output_text", "text": "x"}]}),
+    ],
+)
+def test_items_that_say_something(item, said):
+    ids = {"prompt_token_ids": [1, 7], "generation_token_ids": []}
+    carrier = {"type": "message", "content": [{"type": "output_text", "text": ""}], **ids}
+    assert len(read_response({"object": "response", "output": [item, carrier]})) == 1
+    said = {"object": "response", "output": [{**item, **said}, carrier]}
+    refused(said, "choice 0: generation_log_probs is missing")

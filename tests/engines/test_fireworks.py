@@ -53,3 +53,9 @@ def test_a_stream_says_it_once():
     assert merge_stream([chunk(piece("o")), chunk(piece("k", raw_output=raw()))])["choices"][0]["raw_output"] == raw()
     with pytest.raises(ValueError, match="chunk 1: a second raw_output disagrees"):
         merge_stream([chunk(piece("o", raw_output=raw())), chunk(piece("k", raw_output=raw(completion="o")))])
+
+
+def test_empty_lists_of_the_raw_output_are_said():
+    nothing = raw(completion_token_ids=[], completion_logprobs={"content": []})
+    assert tokens_of(read_response(chat(nothing))[0]) == ([1, 7], [], [])
+    assert tokens_of(read_response(chat(raw(prompt_token_ids=[])))[0]) == ([], [41, 2], [-0.125, -0.5])

@@ -274,3 +274,38 @@ def test_ids_of_64_bits_are_compared_exactly():
             assert len(read_response(payload)) == 1
     sample = sglang_sample(input_token_logprobs=[[None, 2**63, None], [-2.0, 1, None]], prompt_token_ids=large)
     refused(sample, "meta_info.prompt_token_ids and meta_info.input_token_logprobs disagree at position 0")
+
+
+@pytest.mark.parametrize("index", [-1, True, "1"])
+def test_the_place_of_an_index_that_is_none(index):
+    choices = [{"index": k, "message": {"content": "x", **native()}} for k in (0, index)]
+    refused({"choices": choices}, f"chat choice 1: index is {index!r}: it must be a non-negative integer")
+
+
+def test_log_probs_without_ids_are_not_nothing():
+    said = {"role": "assistant", "content": "", **native(generation_token_ids=None, generation_log_probs=[-0.5])}
+    refused(
+        {"choices": [{"message": said, "finish_reason": "abort"}]}, "chat choice 0: generation_token_ids is missing"
+    )
+
+
+def test_a_response_id_may_be_0():
+    assert read_response(native(response_id=0))[0].response_id == "0"
+
+
+@pytest.mark.parametrize("word", ["inf", "-inf", "nan", "infinity", "+Infinity", "", "NAN"])
+def test_other_words_are_no_log_probs(word):
+    refused(native_chat(generation_log_probs=[word, -0.5]), "generation_log_probs[0] is", "log-probs must be numbers")
+
+
+def test_a_mask_is_no_extra_field():
+    [choice] = read_response(native_chat(generation_loss_mask=[1, 0]))
+    assert (choice.generation_loss_mask, choice.extras) == ([1, 0], {})
+
+
+def test_what_is_kept_may_be_an_array():
+    held = np.array([[41, 9], [2, 8]])
+    message = {"content": "ok", "sampling_mask": held}
+    [choice] = read_response(vllm_chat(vllm_choice(message=message, sampling_mask=[[41, 9], [2, 8]])))
+    assert choice.extras["sampling_mask"] is held
+    refused(vllm_chat(vllm_choice(message=message, sampling_mask=[[41, 9], [2, 7]])), "sampling_mask disagree")

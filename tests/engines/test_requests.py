@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tokenrecords.engines.requests import ASKS, ENDPOINTS, Ask, asking, merged
+from tokenrecords.engines.requests import ASKS, ENDPOINTS, Ask, asking, is_true, merged
 
 IDS = {"return_token_ids": True}
 SCORED = {"return_token_ids": True, "logprobs": True}
@@ -122,3 +122,51 @@ def test_a_proxy_shows_ids_on_the_choice_and_what_it_swept_off() -> None:
         "prompt_token_ids": None,
         "choices": {**ids, "logprobs": None},
     }
+
+
+@pytest.mark.parametrize("word", ["1", "t", "true", "y", "yes", "on", "T", "True", "ON"])
+def test_words_for_true(word):
+    assert is_true(word)
+    assert not is_true(f"{word} ")
+    for other in ("0", "f", "false", "n", "no", "off", "", "2", 0, 2, [], ["1"]):
+        assert not is_true(other)
+
+
+@pytest.mark.parametrize(
+    ("engine", "endpoint", "request_", "streamed", "shown"),
+    [
+        ("tgi", "generate", {"parameters": {"details": True}}, False, {"details": {"prefill": None}}),
+        ("tgi", "generate", {"parameters": {"decoder_input_details": True}}, False, {"details": None}),
+        ("sglang", "chat", {"return_input_ids": True, "logprobs": True}, True, {"sglext": {"output_ids": None}}),
+        ("sglang", "chat", {"return_output_ids": True, "logprobs": True}, True, {"sglext": {"input_ids": None}}),
+        (
+            "sglang",
+            "generate",
+            {"return_prompt_token_ids": True},
+            False,
+            {"meta_info": {"input_token_logprobs": None, "output_token_logprobs": None}},
+        ),
+    ],
+)
+def test_what_is_shown_because_of_one_ask(engine, endpoint, request_, streamed, shown):
+    _, added = asking(ASKS[engine][endpoint], request_, streamed=streamed)
+    assert merged(ask.shown for ask in added) == shown
+
+
+def test_what_is_shown_in_an_event_as_well():
+    lmdeploy = merged(ask.shown for ask in ASKS["lmdeploy"]["messages"])
+    messages = merged(ask.shown for ask in ASKS["vllm"]["messages"])
+    responses = merged(ask.shown for ask in ASKS["vllm"]["responses"])
+    for holder in ("message", "response", "delta", "item"):
+        assert "output_ids" in lmdeploy[holder]
+        assert "generation_token_ids" in messages[holder]
+        assert "output_messages" in responses[holder]
+    for holder in ("choices", "meta_info"):
+        assert lmdeploy[holder] == dict.fromkeys(("prompt_token_ids", "output_ids", "output_token_logprobs"))
+    text = {"logprobs": None, "part": {"logprobs": None}, "content": {"logprobs": None}}
+    assert responses["output"] == responses["response"]["output"] == text
+    assert text.items() <= responses["item"].items()
+
+
+def test_an_endpoint_and_its_stream():
+    assert ENDPOINTS["/generate"] == ENDPOINTS["/generate_stream"] == "generate"

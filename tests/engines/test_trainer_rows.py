@@ -71,3 +71,38 @@ def test_ids_of_other_things(ids):
 def test_other_names_of_the_generation(name):
     row = {"prompt_token_ids": [1, 7], name: [41, 2], "logprobs": [-0.125, -0.5]}
     assert tokens_of(read_response(row)[0]) == TOKENS
+
+
+@pytest.mark.parametrize("ids", [[1, "resp_2"], ["resp_1", 2]])
+def test_ids_are_those_of_tokens_at_both_ends(ids):
+    assert detect_dialect({"response_ids": ids}) == "unknown"
+    assert read_response({"response_ids": ids}) == []
+
+
+@pytest.mark.parametrize("log_probs", [[-0.125, [-0.5]], [[-0.125], -0.5], -0.5])
+def test_a_row_of_one_call_has_one_row_of_each(log_probs):
+    assert detect_dialect({**RLLM, "logprobs": log_probs}) == "trl"
+
+
+def test_log_probs_that_are_integers_are_no_ids():
+    assert read_response({"logprobs": [0, -1]}) == []
+
+
+def test_what_a_row_says_of_itself_is_better_than_what_a_trainer_says():
+    own = {"prompt_token_ids": [1], "generation_token_ids": [41], "generation_log_probs": [-0.1]}
+    [choice] = read_response({**own, "completion_ids": [41], "logprobs": [-0.10000000149011612]})
+    assert choice.generation_log_probs == [-0.1]
+    # What has a trainer's name and is of another kind is not of this row.
+    for other in ({"logprobs": [[-0.25, -1.5]]}, {"response_ids": ["resp_1"]}):
+        [choice] = read_response({**own, **other})
+        assert tokens_of(choice) == ([1], [41], [-0.1])
+
+
+def test_the_response_id_of_a_row():
+    assert read_response({**RLLM, "id": "x", "response_id": "y"})[0].response_id == "y"
+    assert read_response({**RLLM, "id": "x"})[0].response_id is None
+
+
+@pytest.mark.parametrize("said", [True, 1])
+def test_a_delta_is_no_prompt(said):
+    refused({**RLLM, "prompt_is_delta": said}, "flat choice 0: prompt_is_delta is true: the whole prompt is needed")

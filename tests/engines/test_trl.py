@@ -167,3 +167,37 @@ def test_rows_in_arrays():
     payload = {"prompt_ids": [[1, 7]], "completion_ids": [[41, 2]], "logprobs": [[-0.125, -0.5]]}
     [choice] = read_response({name: np.array(rows) for name, rows in payload.items()})
     assert tokens_of(choice) == TOKENS
+
+
+def test_prompts_without_completions_in_an_array():
+    refused({"prompt_ids": np.array([[1], [2]])}, "trl choice 0: generation_token_ids is missing")
+
+
+SCORED = {"prompt_ids": [[1]], "completion_ids": [[2], [3]], "logprobs": [[[-0.1, -0.2]], [[-0.3, -0.4]]]}
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_each_completion_has_candidates_of_its_own(kind):
+    rows = [kind(map(kind, row)) for row in SCORED["logprobs"]]
+    found = read_response({**SCORED, "logprobs": rows, "logprob_token_ids": [[[2, 3]], [[2, 3]]]})
+    assert [choice.generation_log_probs for choice in found] == [[-0.1], [-0.4]]
+
+
+def test_candidates_that_end_early_or_late():
+    refused({**SCORED, "logprob_token_ids": [[[2, 9]]]}, "trl choice 1: generation_log_probs is missing")
+    late = {**SCORED, "logprob_token_ids": [[[2, 9], [2, 9]], [[9, 3]]]}
+    refused(late, "trl choice 0: generation_log_probs is missing")
+
+
+def test_more_candidates_than_sampled_ids():
+    payload = {"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": [[[-0.1], [-0.2]]]}
+    refused(
+        {**payload, "logprob_token_ids": [[[2], [3]]]},
+        "trl choice 0: 1 generation_token_ids and 2 generation_log_probs",
+    )
+
+
+def test_the_first_entry_says_whether_there_are_candidates():
+    payload = {"prompt_ids": [[1]], "completion_ids": [[2, 3]], "logprob_token_ids": [[[2], [3]]]}
+    refused({**payload, "logprobs": [[[-0.1], -0.5]]}, "trl choice 0: generation_log_probs[1] is null")
+    refused({**payload, "logprobs": [[-0.5, [-0.1]]]}, "generation_log_probs[1] is [-0.1]: log-probs must be numbers")

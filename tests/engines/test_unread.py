@@ -197,3 +197,46 @@ def test_keys_that_speak_of_tokens(name):
 @pytest.mark.parametrize("name", ["hidden", "tokenizer", "token", "id", "tokens_of", "idsx"])
 def test_keys_that_speak_of_none(name):
     assert read_response({**chat(), name: [1]}) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "path"),
+    [
+        ({"logprobs": Model(sampled_ids=[41])}, "logprobs.sampled_ids"),
+        ({"x_ids": [[], [41]]}, "x_ids"),
+        ({"x_ids": [[41], None]}, "x_ids"),
+        ({"x_ids": np.array([41], np.uint32)}, "x_ids"),
+        ({"out_tokens": [{"tokenId": 41}]}, "out_tokens[]"),
+    ],
+)
+def test_other_holders_of_ids(held, path):
+    refused({"x": held}, f"x.{path} is not read")
+
+
+def test_the_deepest_place_that_is_looked_into():
+    def below(depth: int) -> Any:
+        return {"x": below(depth - 1)} if depth else {"x_ids": [41]}
+
+    refused(below(32), ".x.x_ids is not read")
+    assert read_response(below(33)) == []
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        {"x_ids": np.array([41, 2])},
+        {"x_ids": [np.array([1, 7]), np.array([41, 2])]},
+        {"x_ids": [[1, 7], None]},
+        {"x_ids": (np.array([1, 7]), None)},
+    ],
+)
+@pytest.mark.parametrize("convert", [list, np.array])
+def test_copies_of_what_is_read_are_not_named(copies, convert):
+    payload = vllm_chat(vllm_choice(token_ids=convert([41, 2]), logprobs=None), prompt_token_ids=convert([1, 7]))
+    with pytest.raises(ValueError, match=r"generation_log_probs is missing$"):
+        read_response({**payload, "copies": copies})
+
+
+def test_a_number_among_rows_is_not_read():
+    payload = vllm_chat(vllm_choice(logprobs=None), copies={"rows_of_ids": [[1, 7], 5]})
+    refused(payload, "generation_log_probs is missing, and copies.rows_of_ids is not read")
