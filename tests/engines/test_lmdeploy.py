@@ -92,3 +92,26 @@ def test_one_pair_at_either_end_is_the_sign():
 def test_an_entry_that_is_too_short():
     refused(chat(output_token_logprobs=[[-0.125, 41], [-0.5]], output_ids=None), "generation_token_ids[1] is null")
     refused(chat(output_token_logprobs=[[-0.125, 41], []], output_ids=None), "generation_log_probs[1] is null")
+
+
+def test_each_place_of_the_ids_is_compared():
+    refused(chat(gen_tokens=[41, 3]), "lmdeploy-chat choice 0: output_ids and gen_tokens disagree at position 1")
+    refused(chat(gen_tokens=[41, 3], output_ids=None), "gen_tokens and output_token_logprobs disagree at position 1")
+
+
+def test_any_choice_is_a_sign():
+    assert detect_dialect({"choices": [{"message": {}}, {"message": {}, "output_ids": []}]}) == "lmdeploy-chat"
+    assert detect_dialect({"choices": [{"message": {}}, {"message": {"gen_tokens": []}}]}) == "lmdeploy-chat"
+
+
+def test_ids_are_a_sign_of_a_chat_alone():
+    assert detect_dialect({"choices": [{"text": "x", "output_ids": [41]}]}) == "vllm-completions"
+    assert detect_dialect({"choices": [{"output_ids": [41]}]}) == "unknown"
+    meta = {"output_token_logprobs": PAIRS}
+    assert detect_dialect({"choices": [{"message": {}}], "meta_info": meta}) != "lmdeploy-generate"
+
+
+def test_what_a_body_says_itself_is_the_better_place():
+    body = {"type": "message", "role": "assistant", "content": [], "output_ids": [41], "prompt_token_ids": [1]}
+    body |= {"output_token_logprobs": [[-0.10000000149011612, 41]], "generation_log_probs": [-0.1]}
+    assert read_response(body)[0].generation_log_probs == [-0.1]

@@ -168,3 +168,17 @@ def test_the_words_of_an_error(data, said):
 def test_bytes_that_are_no_text():
     with pytest.raises(ValueError, match=r"^a line of the stream is not UTF-8 \(.*\): b'\\x1f\\x8b"):
         merge_stream(b"\x1f\x8b\x08\x00data: {}\n\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"x" * 81, f"not a line of an SSE stream: '{'x' * 80}'"),
+        (b"data: " + b"x" * 81, f": '{'x' * 80}'"),
+        (b'data: "' + b"x" * 80 + b'"', f"a line of the stream holds no chunk: '\"{'x' * 79}'"),
+        (b"data: \xff" + b"x" * 80, f": {bytes([255]) + b'x' * 79!r}"),
+    ],
+)
+def test_a_message_shows_the_beginning_of_a_line(line, message):
+    with pytest.raises(ValueError, match=f"{re.escape(message)}$"):
+        merge_stream(line)

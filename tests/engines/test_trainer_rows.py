@@ -85,6 +85,7 @@ def test_a_row_of_one_call_has_one_row_of_each(log_probs):
 
 
 def test_log_probs_that_are_integers_are_no_ids():
+    assert detect_dialect({"logprobs": [0, -1]}) == "unknown"
     assert read_response({"logprobs": [0, -1]}) == []
 
 
