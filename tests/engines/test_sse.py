@@ -182,3 +182,20 @@ def test_bytes_that_are_no_text():
 def test_a_message_shows_the_beginning_of_a_line(line, message):
     with pytest.raises(ValueError, match=f"{re.escape(message)}$"):
         merge_stream(line)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"choices": [{"index": 0, "delta": {"content": "o"}}]},
+        {"index": 1, "token": {"id": 41, "logprob": -0.5, "text": "o"}},
+        {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}},
+        {"type": "response.created", "response": {"object": "response", "output": []}},
+    ],
+)
+@pytest.mark.parametrize(
+    ("data", "said"), [('{"error": null, "message": "x"}', "x"), ('{"error": null}', "None"), ("null", "null")]
+)
+def test_an_error_that_says_null(first, data, said):
+    with pytest.raises(ValueError, match=f"^chunk 1: the server sent an error: .*{said}"):
+        merge_stream(f"data: {json.dumps(first)}\n\nevent: error\ndata: {data}\n\n")

@@ -93,4 +93,7 @@ def _words(data: str) -> Any:
         said = json.loads(data)
     except (ValueError, RecursionError):
         return data
-    return said.get("error", said) if isinstance(said, dict) else said
+    # An error that holds null, or is null, is one as well.
+    if isinstance(said, dict):
+        return said if said.get("error") is None else said["error"]
+    return data if said is None else said
