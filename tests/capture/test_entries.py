@@ -209,3 +209,61 @@ def test_a_delta_keeps_no_more_than_its_ids():
     [second] = entries(vllm_chat(prompt_token_ids=np.array([1, 7, 41, 2, 5])), parent=first, delta=True)
     assert second.prompt_token_ids.tolist() == [5]
     assert second.prompt_token_ids.base is None
+
+
+LONGER = vllm_chat(prompt_token_ids=[1, 7, 41, 2, 5])
+
+
+def later(payload: Any = LONGER, **options: Any) -> TokenEntry:
+    [entry] = entries_from_response(payload, rollout_id="r", model_call_id="d", **options)
+    return entry
+
+
+@pytest.mark.parametrize("delta", [False, True])
+def test_a_parent_among_the_earlier_calls(delta):
+    [first] = entries(vllm_chat(), parent=None)
+    for earlier in ([first], (first,), iter([first])):
+        found = later(earlier=earlier, delta=delta)
+        assert (found.parent_call_id, found.parent_resolution) == ("c", ParentResolutionStatus.RESOLVED)
+        assert (found.cum_len, found.prompt_is_delta) == (7, delta)
+        assert found.prompt_token_ids == ([5] if delta else [1, 7, 41, 2, 5])
+
+
+def test_no_parent_among_the_earlier_calls():
+    [first] = entries(vllm_chat(), parent=None)
+    for earlier, payload, status, reason in (
+        ([], LONGER, "root", ""),
+        ([first], vllm_chat(), "root", ""),
+        ([first], vllm_chat(prompt_token_ids=[9]), "unresolved", "no_prefix_parent"),
+    ):
+        found = later(payload, earlier=earlier, delta=True)
+        assert (found.parent_resolution, found.parent_resolution_reason or "") == (status, reason)
+        assert (found.parent_call_id, found.prompt_is_delta) == (None, False)
+
+
+def test_each_choice_looks_through_all_earlier_calls():
+    [first] = entries(vllm_chat(), parent=None)
+    two = vllm_chat(vllm_choice(0), vllm_choice(1), prompt_token_ids=[1, 7, 41, 2, 5])
+    found = entries_from_response(two, rollout_id="r", model_call_id="d", earlier=iter([first]))
+    assert [entry.parent_call_id for entry in found] == ["c", "c"]
+
+
+@pytest.mark.parametrize("earlier", [[], ()])
+def test_a_parent_and_earlier_calls_exclude_each_other(earlier):
+    [first] = entries(vllm_chat(), parent=None)
+    for parent in (None, first):
+        with pytest.raises(ValueError, match=r"^parent and earlier exclude each other: the parent is found among"):
+            later(parent=parent, earlier=earlier)
+
+
+def test_what_a_response_says_of_its_tokens_is_read_as_it_is_asked():
+    payload = {**vllm_chat(), "usage": {"completion_tokens": 9}}
+    with pytest.raises(ValueError, match="the engine counted 9"):
+        later(payload)
+    assert later(payload, check_counts=False).cum_len == 4
+
+
+def test_a_batch_of_one_says_nothing_of_the_call():
+    sample = {**sglang_sample(id=None), "id": "x", "model": "m", "created_at": 3.0}
+    [entry] = entries([sample], created_at=1.0)
+    assert (entry.response_id, entry.model) == (None, "")

@@ -1,5 +1,6 @@
 """What stands beside the tokens costs none, however a server says it."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -51,3 +52,14 @@ def test_an_engine_that_numbers_its_requests():
     for sent in (request, [request]):
         [made] = entries_from_response(sent, rollout_id="r", model_call_id="c")
         assert (made.response_id, made.generation_log_probs) == ("5", [-0.125, -0.5])
+
+
+def test_a_date_without_a_zone_is_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        made = entry(created_at="2025-11-13T10:00:00").created_at
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert made == datetime(2025, 11, 13, 10, tzinfo=UTC).timestamp()

@@ -65,3 +65,29 @@ def test_each_engine_has_its_own_place():
     data = {"prompt_token_ids": [1], "completion_token_ids": [2], "completion_logprobs": [-0.5], "weight_version": "5"}
     dynamo = {"choices": [{"message": {"content": "x"}}], "nvext": {"engine_data": data, "sampling_mask": [[2]]}}
     assert extras(dynamo) == [{"sampling_mask": [[2]], "weight_version": "5"}]
+
+
+def test_the_places_are_named():
+    both = {"metadata": {"weight_version": "5"}, "meta_info": {"weight_version": "6"}}
+    why = "metadata.weight_version and {}meta_info.weight_version disagree"
+    refused(vllm_chat(**both), f"choice 0: {why.format('')}")
+    refused(vllm_chat(nvext=both), f"dynamo choice 0: nvext.{why.format('nvext.')}")
+    message = {"content": "ok", **both}
+    refused(vllm_chat(vllm_choice(message=message)), f"choice 0: message.{why.format('message.')}")
+
+
+def test_the_names_of_engines():
+    says = {"output_token_sampling_mask": [[41], [2]], "output_token_sampling_logprobs": [[-0.5], [-0.5]]}
+    assert extras(sglang_sample(**says)) == [{"sampling_mask": [[41], [2]], "sampling_log_probs": [[-0.5], [-0.5]]}]
+    held = {"weight_versions": ["5", "6"], "sampling_log_probs": [[-0.5], [-0.5]]}
+    assert extras(sglang_sample(**held)) == [held]
+
+
+def test_what_only_holds_the_letters_is_not_kept():
+    assert extras(vllm_chat(training_step=3, ng="x", _ng_x=1, NG_x=2)) == [{}]
+    assert extras({**vllm_chat(), 7: "x"}) == [{}]
+
+
+@pytest.mark.parametrize("value", [0, "", False, []])
+def test_what_is_empty_is_kept(value):
+    assert extras(vllm_chat(ng_x=value, weight_version=value)) == [{"ng_x": value, "weight_version": value}]

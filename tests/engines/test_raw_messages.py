@@ -1,5 +1,6 @@
 """Responses whose prompt and generation come as raw messages."""
 
+import pytest
 from support.payloads import TOKENS, native_item, refused, tokens_of, words
 from tokenrecords import detect_dialect, read_response
 
@@ -60,3 +61,17 @@ def test_messages_without_tokens_count_too():
 def test_log_probs_of_nothing_are_not_missing_only_where_nothing_was_generated():
     refused(payload(input_messages=raw([]), output_messages=raw([41, 2])), "generation_log_probs is missing")
     assert read_response(payload(input_messages=[{"content": "x"}], output_messages=[{"content": "y"}])) == []
+
+
+@pytest.mark.parametrize("side", ["input_messages", "output_messages"])
+@pytest.mark.parametrize("ids", [[41], []])
+def test_one_side_is_a_sign(side, ids):
+    said = {"choices": [{"message": {}}], side: raw(ids)}
+    assert detect_dialect(said) == "responses"
+    assert detect_dialect({**said, side: raw(None)}) == "chat"
+
+
+def test_the_places_are_named():
+    why = "generation_token_ids and output_messages[0].tokens disagree at position 1"
+    refused(payload(output=[native_item()], output_messages=raw([41, 3])), f"responses choice 0: {why}")
+    refused(payload(ENTRIES, input_messages=raw([1], [7])), "responses choice 0: input_messages holds 2 messages")

@@ -83,3 +83,19 @@ def test_log_probs_under_the_name_of_djl(many):
         assert list(choice.generation_log_probs) == [-0.5 - k for k in range(many)]
     del tokens[0]["log_prob"]
     refused(payload, "generation_log_probs[0] is null", prompt_token_ids=[1])
+
+
+def test_an_answer_without_a_word():
+    payload = {**tgi(finish_reason=None), "generated_text": ""}
+    assert detect_dialect(payload) == "tgi"
+    [choice] = read_response(payload)
+    assert (choice.output_items, choice.token_item_index, choice.finish_reason) == ([], None, None)
+
+
+def test_the_prompt_of_the_answer_and_that_of_its_details():
+    refused({**tgi(), "prompt_token_ids": [1, 8]}, "tgi choice 0: prompt_token_ids and details.prefill disagree")
+
+
+def test_one_log_prob_that_is_missing_under_the_name_of_djl():
+    tokens = [{"id": 41, "log_prob": -0.5}, {"id": 2}]
+    refused(tgi(tokens=tokens), "tgi choice 0: generation_log_probs[1] is null")
