@@ -1,9 +1,13 @@
 """Files of calls, one after the other, while some of them vanish and readers are left."""
 
+import json
+
 import pytest
+from support.command import row
 from support.factories import make_entry
-from support.watch import open_files, threads_are
+from support.watch import open_files, threads_are, threads_asked
 from tokenrecords import write_jsonl
+from tokenrecords.arrow import write_parquet
 from tokenrecords.capture.served import CallReader, read_calls
 
 
@@ -82,3 +86,20 @@ def test_a_reader_goes_on_behind_a_fault(files):
     reader = CallReader(files, threads=2)
     assert rollouts(reader) == twice(files)
     assert [(error.path, error.line) for error in reader.errors] == [(str(files[1]), 1)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_as_many_threads_read_as_are_asked_for(files, monkeypatch, threads):
+    asked = threads_asked(monkeypatch)
+    assert len(list(read_calls(files, threads=threads))) == 240
+    assert set(asked) == {threads}
+
+
+def test_files_of_all_kinds_are_read_in_their_order(files, tmp_path):
+    served = tmp_path / "calls.jsonl"
+    served.write_text("\n".join(json.dumps(row(call, [1], [2], "served")) for call in ("b", "a")))
+    columns = tmp_path / "r.parquet"
+    write_parquet(columns, [make_entry(rollout_id="columns")])
+    order = [files[1], served, columns, files[0], served]
+    one, other = files[1].name, files[0].name
+    assert rollouts(CallReader(order)) == [one, one, "served", "served", "columns", other, other, "served", "served"]
