@@ -240,3 +240,27 @@ def test_the_error_of_a_call_has_its_place(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", row("a", [1], [2]), {})
     with pytest.raises(ValueError, match=rf"^{re.escape(str(path))}:2: response is missing$"):
         list(read_calls([path]))
+
+
+@pytest.mark.parametrize("value", [0.0, None, False, [0.5, 0]])
+def test_what_the_run_decided_is_kept_as_it_is(value: Any) -> None:
+    for name in ("reward", "mask_sample"):
+        entries = entries_from_rollout(finished(**{name: value}))
+        assert [(entry.model_extra or {})[name] for entry in entries] == [value, value]
+    bare = finished()
+    del bare["reward"]
+    assert all(not {"reward", "mask_sample"} & (entry.model_extra or {}).keys() for entry in entries_from_rollout(bare))
+
+
+@pytest.mark.parametrize("index", ["_ng_task_index", "_ng_rollout_index"])
+def test_one_index_alone_is_no_finished_row(tmp_path: Path, index: str) -> None:
+    path = write(tmp_path / "rows.jsonl", row("a", [1], [2], **{index: 0}))
+    assert [(entry.rollout_id, entry.model_call_id) for entry in CallReader([path])] == [("r", "a")]
+
+
+def test_an_empty_name_of_a_rollout_is_not_another(tmp_path: Path) -> None:
+    reader = CallReader([write(tmp_path / "rows.jsonl", finished(_ng_rollout_id=""))])
+    assert list(reader) == []
+    assert [str(error) for error in reader.errors] == [
+        f"{tmp_path / 'rows.jsonl'}:1: rollout_id '' can't name a file: letters, digits, '.', '_' and '-' can"
+    ]
