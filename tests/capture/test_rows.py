@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 from support.command import Capture, row
 from support.payloads import chunk, native_item, piece, sglang_sample, tgi, vllm_chat, vllm_choice
@@ -203,3 +204,79 @@ def test_a_beginning_that_is_no_time_is_none(capture: Capture) -> None:
 def test_the_time_of_capture_is_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 7.12345)
     assert Reading().now == 7.123
+
+
+def read(response: Any, **fields: Any) -> list[Any]:
+    return Reading(now=9.0).entries(line(response, **fields))
+
+
+TWO = (vllm_choice(0), vllm_choice(1))
+
+
+@pytest.mark.parametrize(
+    ("said", "began", "at"),
+    [
+        ({"created": None, "created_at": 7.0}, 5.0, 7.0),
+        ({"created": 0}, 5.0, 5.0),
+        ({"created": 0}, "1970-01-01T00:00:05Z", 5.0),
+        ({"created": None}, 0, 9.0),
+        ({"created": None}, None, 9.0),
+        ({"created": 7}, 5.0, 7.0),
+    ],
+)
+def test_when_a_call_was_made(said: Any, began: Any, at: float) -> None:
+    assert [entry.created_at for entry in read(vllm_chat(*TWO, **said), started_at=began)] == [at, at]
+
+
+@pytest.mark.parametrize("version", [5, 0, "", "5"])
+def test_the_version_of_the_row_is_that_of_each_choice(version: Any) -> None:
+    for own in (None, str(version)):
+        entries = read(vllm_chat(*TWO, weight_version=own), weight_version=version)
+        assert [entry.weight_version for entry in entries] == [version, version]
+        assert {type(entry.weight_version) for entry in entries} == {type(version)}
+    with pytest.raises(ValueError, match=rf"^weight_version is {version!r}, and that of the response is 0\.5$"):
+        read(vllm_chat(weight_version=0.5), weight_version=version)
+    with pytest.raises(ValueError, match=r"^weight_version is 1, and that of the response is 0$"):
+        read(vllm_chat(weight_version=0), weight_version=1)
+
+
+def test_a_parent_that_a_row_names() -> None:
+    for named, status in ((None, ROOT), ("", None), ("p", None)):
+        entries = read(vllm_chat(*TWO), parent_call_id=named)
+        assert [(entry.parent_call_id, entry.parent_resolution) for entry in entries] == [(named, status)] * 2
+    assert read(vllm_chat())[0].parent_resolution is None
+    with pytest.raises(ValueError, match=r"^parent_call_id is int, str is needed$"):
+        read(vllm_chat(), parent_call_id=5)
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_root"),
+    [([USER, ASSISTANT], False), ([ASSISTANT], False), ([5, USER], True), ([USER, 5], True), ({"role": "user"}, False)],
+)
+def test_what_starts_a_conversation(messages: Any, is_root: bool) -> None:
+    [entry] = read(vllm_chat(), request={"messages": messages})
+    assert entry.parent_resolution == (ROOT if is_root else None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"prompt_token_ids": [], "request": {"input_ids": [1]}}, "prompt_token_ids and request.input_ids disagree"),
+        (
+            {"prompt_token_ids": [1], "request": {"input_ids": [1], "token_ids": [2]}},
+            "prompt_token_ids and request.token_ids disagree",
+        ),
+        ({"request": {"prompt": [1], "prompt_token_ids": [2]}}, "request.prompt and request.prompt_token_ids disagree"),
+    ],
+)
+def test_prompts_that_disagree(fields: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        read(BARE, **fields)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint32"])
+def test_prompts_in_arrays(kind: str) -> None:
+    for prompt in (np.array([1, 7], kind), [np.array([1, 7], kind)]):
+        assert list(read(BARE, request={"input_ids": prompt})[0].prompt_token_ids) == [1, 7]
+    for other in (np.array([0.5]), np.array([True]), np.array(["a"])):
+        assert list(read(vllm_chat(), request={"prompt": other})[0].prompt_token_ids) == [1, 7]

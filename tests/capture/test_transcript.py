@@ -98,3 +98,52 @@ def test_ids_that_nobody_reads():
         with pytest.raises(ValueError, match=r"^call-\d: .* output\[0\]\.sampled_ids is not read"):
             calls(items)
     assert calls([{**unread, "sampled_ids": None}, USER, said([1, 2], [3])]) == [("call-0", None, "root", [3])]
+
+
+@pytest.mark.parametrize("name", ["parent", "delta", "choices", "prompt_token_ids"])
+def test_what_a_transcript_says_itself(name):
+    with pytest.raises(TypeError, match=f"^{name} can't be given: the transcript says it$"):
+        calls([], **{name: None})
+
+
+def test_which_list_holds_the_items():
+    first, second = [said([1], [3])], [said([1], [4])]
+    root = "call-0", None, "root"
+    assert calls({"output": first, "messages": second, "items": second}) == [(*root, [3])]
+    assert calls({"output": None, "messages": first, "items": second}) == [(*root, [3])]
+    assert calls({"items": tuple(first)}) == calls(tuple(first)) == [(*root, [3])]
+    assert calls({"output": [], "messages": first}) == []
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        *({"role": role, "content": "x"} for role in ("user", "system", "developer", "tool", "environment")),
+        *({"type": kind} for kind in ("function_call_output", "computer_call_output", "x_output")),
+        *(None, "x", 5),
+    ],
+)
+def test_what_comes_between_two_calls(between):
+    items = [said([1], [2]), CALL, between, REASONING, said([1, 2, 3], [4])]
+    entries = entries_from_transcript(items, rollout_id="r")
+    assert [len(entry.output_items) for entry in entries] == [2, 2]
+    entries = entries_from_transcript([*items[:2], *items[3:]], rollout_id="r")
+    assert [len(entry.output_items) for entry in entries] == [1, 3]
+
+
+def test_items_of_a_client_are_read():
+    assert calls([Model(**said([1, 2], [3])), Model(**ANSWER), Model(**said([1, 2, 3, 4], [5]))]) == LINKED
+
+
+def test_what_is_said_of_each_token_belongs_to_one_call():
+    whole = {"indexer_topk": "AA", "created": 7, "ng_x": 1, "output": [said([1, 2], [3])]}
+    [entry] = entries_from_transcript(whole, rollout_id="r")
+    assert (entry.created_at, entry.ng_x) == (7.0, 1)
+    assert "indexer_topk" not in entry.model_extra
+    [entry] = entries_from_transcript({**whole, "output": [said([1, 2], [3], indexer_topk="AB")]}, rollout_id="r")
+    assert entry.indexer_topk == "AB"
+
+
+def test_another_dialect_may_be_named():
+    with pytest.raises(ValueError, match=r"^call-0: "):
+        calls([said([1], [2])], dialect="tgi")
