@@ -284,3 +284,39 @@ def test_calls_that_are_known_are_counted_and_the_earlier_ones_left_as_they_are(
 def test_the_bytes_of_each_line_are_said() -> None:
     lines = [json.dumps(row("a", [1], [2])).encode() + b"\n", b"\n", b"{bad\n"]
     assert list(rollouts.Capture(lambda _: ()).read(lines, "x")) == [len(line) for line in lines]
+
+
+def read(captured: rollouts.Capture, path: str, *lines: Any) -> None:
+    for _ in captured.read([json.dumps(line).encode() for line in lines], path):
+        pass
+
+
+def test_a_file_names_the_rollout_of_its_own_calls_alone() -> None:
+    captured = rollouts.Capture(lambda _: ())
+    unnamed = {name: value for name, value in row("a", [1], [2]).items() if name != "rollout_id"}
+    read(captured, "dir.capture.jsonl/5-0.capture.jsonl", unnamed)
+    read(captured, "calls.jsonl", unnamed)
+    assert [rollout for rollout, _, _ in captured.linked()] == ["5-0"]
+    assert [str(bad) for bad in captured.faults()] == ["calls.jsonl:1: rollout_id is missing"]
+
+
+def test_a_rollout_of_which_nothing_can_be_written_is_none() -> None:
+    captured = rollouts.Capture(lambda _: ())
+    read(captured, "x", row("a\ud800", [1], [2]), {"rollout_id": "r"}, row("b", [1], [2], "s"), [])
+    assert [rollout for rollout, _, _ in captured.linked()] == ["s"]
+    assert [bad.line for bad in captured.faults()] == [1, 2, 4]
+    assert captured.bad[0].line == 2
+
+
+def test_a_bad_name_is_said_before_a_bad_response() -> None:
+    captured = rollouts.Capture(lambda _: ())
+    read(captured, "x", {"rollout_id": "a/b", "model_call_id": "c", "response": 5})
+    [bad] = captured.faults()
+    assert bad.reason.startswith("rollout_id 'a/b' can't name a file: ")
+
+
+def test_earlier_calls_of_the_same_time_come_first() -> None:
+    captured = rollouts.Capture(lambda _: [bare("z", [1], [2], created_at=5.0)])
+    read(captured, "x", row("a", [1, 2, 3], [4]))
+    [(_, [entry], _)] = captured.linked()
+    assert (entry.created_at, entry.parent_call_id) == (5.0, "z")
