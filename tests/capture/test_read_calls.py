@@ -6,7 +6,7 @@ import pytest
 from support.command import row
 from support.factories import make_entry
 from support.watch import open_files, threads_are, threads_asked
-from tokenrecords import write_jsonl
+from tokenrecords import RecordError, write_jsonl
 from tokenrecords.arrow import write_parquet
 from tokenrecords.capture.served import CallReader, read_calls
 
@@ -103,3 +103,29 @@ def test_files_of_all_kinds_are_read_in_their_order(files, tmp_path):
     order = [files[1], served, columns, files[0], served]
     one, other = files[1].name, files[0].name
     assert rollouts(CallReader(order)) == [one, one, "served", "served", "columns", other, other, "served", "served"]
+
+
+def test_the_first_of_several_faults_is_raised_before_a_later_record(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(map(json.dumps, [row("a", [1], [2]), {}, {}, row("b", [1], [2])])))
+    entries = read_calls([path])
+    assert next(entries).model_call_id == "a"
+    with pytest.raises(ValueError, match=r"calls\.jsonl:2: response is missing$"):
+        next(entries)
+    reader = CallReader([path])
+    assert [(entry.model_call_id, [error.line for error in reader.errors]) for entry in reader] == [
+        ("a", []),
+        ("b", [2, 3]),
+    ]
+
+
+def test_a_file_of_another_name_that_is_gone_is_passed_over(files, tmp_path):
+    assert rollouts(read_calls([tmp_path / "gone.jsonl", files[0]])) == twice(files[:1])
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "7", '{"response": 1, "prompt_token_ids": []}'])
+def test_what_is_no_call_is_a_record_that_is_wrong(tmp_path, line):
+    path = tmp_path / "lines.jsonl"
+    path.write_text(f"{line}\n")
+    with pytest.raises(RecordError, match=r"lines\.jsonl:1: "):
+        list(read_calls([path]))

@@ -1,7 +1,7 @@
 """NVIDIA Dynamo: `nvext.engine_data`."""
 
 import pytest
-from support.payloads import TOKENS, dynamo, log_prob_entry, native_chat, refused, tokens_of
+from support.payloads import TOKENS, dynamo, log_prob_entry, native_chat, refused, tokens_of, vllm_chat, vllm_choice
 from tokenrecords import detect_dialect, read_response
 
 
@@ -111,3 +111,19 @@ def test_what_the_engine_says_of_its_weights_is_named_with_its_place():
     assert read_response(payload)[0].extras == {"weight_version": "5"}
     payload["nvext"]["weight_version"] = "6"
     refused(payload, "nvext.weight_version and nvext.engine_data.weight_version disagree")
+
+
+@pytest.mark.parametrize("held", ["x", 5, [1], True])
+def test_what_is_no_object_says_nothing(held):
+    for nvext in (held, {"engine_data": held}):
+        assert tokens_of(read_response(vllm_chat(nvext=nvext))[0]) == TOKENS
+        assert tokens_of(read_response(vllm_chat(vllm_choice(nvext=nvext)))[0]) == TOKENS
+        assert len(read_response(vllm_chat(vllm_choice(0), vllm_choice(1), nvext=nvext))) == 2
+
+
+@pytest.mark.parametrize("place", ["nvext", "engine_data"])
+def test_an_empty_list_belongs_to_one_choice_as_well(place):
+    said = {"completion_token_ids": []}
+    nvext = said if place == "nvext" else {"engine_data": said}
+    why = "nvext does not say which choice its completion_token_ids belongs to"
+    refused(vllm_chat(vllm_choice(0), vllm_choice(1), nvext=nvext), f"generation_token_ids is missing: {why}")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.payloads import TOKENS, chunk, log_prob_entry, numbered, piece, refused, tokens_of
+from support.payloads import TOKENS, chunk, log_prob_entry, numbered, piece, refused, tokens_of, vllm_chat, vllm_choice
 from tokenrecords import detect_dialect, merge_stream, read_response
 
 
@@ -59,3 +59,9 @@ def test_empty_lists_of_the_raw_output_are_said():
     nothing = raw(completion_token_ids=[], completion_logprobs={"content": []})
     assert tokens_of(read_response(chat(nothing))[0]) == ([1, 7], [], [])
     assert tokens_of(read_response(chat(raw(prompt_token_ids=[])))[0]) == ([], [41, 2], [-0.125, -0.5])
+
+
+@pytest.mark.parametrize("held", ["x", 5, [1], True])
+def test_what_is_no_object_says_nothing(held):
+    assert detect_dialect(chat(held)) == "chat"
+    assert tokens_of(read_response(vllm_chat(vllm_choice(raw_output=held)))[0]) == TOKENS

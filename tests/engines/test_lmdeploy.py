@@ -115,3 +115,9 @@ def test_what_a_body_says_itself_is_the_better_place():
     body = {"type": "message", "role": "assistant", "content": [], "output_ids": [41], "prompt_token_ids": [1]}
     body |= {"output_token_logprobs": [[-0.10000000149011612, 41]], "generation_log_probs": [-0.1]}
     assert read_response(body)[0].generation_log_probs == [-0.1]
+
+
+def test_a_count_of_none_is_a_count():
+    body = {"type": "message", "role": "assistant", "content": [], "output_ids": [41], "prompt_token_ids": [1]}
+    body |= {"output_token_logprobs": [[-0.5, 41]], "usage": {"output_tokens": 0}}
+    refused(body, "lmdeploy-messages choice 0: 1 generation_token_ids, but the engine counted 0")

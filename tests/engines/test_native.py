@@ -100,3 +100,8 @@ def test_the_mask_of_a_row(name):
 def test_a_row_has_nothing_of_an_engines_answer(name):
     assert detect_dialect(native(**{name: None})) == ("vllm-generate" if name == "choices" else "flat")
     assert detect_dialect(native(**{name: []})) != "flat"
+
+
+def test_a_message_beside_the_items_that_carries_nothing():
+    payload = {"object": "response", "output": [native_item()], "choices": [{"message": {"content": "x"}}]}
+    assert len(read_response(payload)) == 1

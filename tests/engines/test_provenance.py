@@ -84,7 +84,7 @@ def test_the_names_of_engines():
 
 
 def test_what_only_holds_the_letters_is_not_kept():
-    assert extras(vllm_chat(training_step=3, ng="x", _ng_x=1, NG_x=2)) == [{}]
+    assert extras(vllm_chat(training_step=3, version=4, ng="x", _ng_x=1, NG_x=2)) == [{}]
     assert extras({**vllm_chat(), 7: "x"}) == [{}]
 
 

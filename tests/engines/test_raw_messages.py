@@ -75,3 +75,9 @@ def test_the_places_are_named():
     why = "generation_token_ids and output_messages[0].tokens disagree at position 1"
     refused(payload(output=[native_item()], output_messages=raw([41, 3])), f"responses choice 0: {why}")
     refused(payload(ENTRIES, input_messages=raw([1], [7])), "responses choice 0: input_messages holds 2 messages")
+
+
+def test_a_side_without_tokens_may_have_any_number_of_messages():
+    bare = {"type": "message", "content": "x"}
+    said = payload(ENTRIES, input_messages=[bare, bare])
+    assert tokens_of(read_response(said, prompt_token_ids=[1, 7])[0]) == TOKENS

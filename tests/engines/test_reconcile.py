@@ -309,3 +309,34 @@ def test_what_is_kept_may_be_an_array():
     [choice] = read_response(vllm_chat(vllm_choice(message=message, sampling_mask=[[41, 9], [2, 8]])))
     assert choice.extras["sampling_mask"] is held
     refused(vllm_chat(vllm_choice(message=message, sampling_mask=[[41, 9], [2, 7]])), "sampling_mask disagree")
+
+
+@pytest.mark.parametrize("prompt", [[np.array([1, 7])], [(1, 7)], ([1, 7],), [[1, 7]]])
+def test_a_prompt_in_a_list_of_its_own(prompt):
+    assert tokens_of(read_response(native_chat(prompt_token_ids=prompt))[0]) == TOKENS
+
+
+def test_an_empty_list_is_the_one_that_came():
+    for held in ([], np.array([], np.int32)):
+        message = {"content": "", **native(generation_token_ids=held, generation_log_probs=None)}
+        assert read_response({"choices": [{"message": message}]})[0].generation_token_ids is held
+
+
+def test_the_prompt_and_the_generation_have_counts_of_their_own():
+    said = {"prompt_token_ids": [1, 7, 8], "input_token_logprobs": None}
+    assert len(read_response(sglang_sample(**said, prompt_tokens=3))) == 1
+    refused(sglang_sample(**said, prompt_tokens=2), "3 prompt_token_ids, but the engine counted 2")
+    refused(sglang_sample(**said, completion_tokens=3), "2 generation_token_ids, but the engine counted 3")
+
+
+def test_only_what_is_null_is_called_so():
+    refused(native_chat(generation_log_probs=[-0.5, [None]]), "generation_log_probs[1] is [None]: log-probs must be")
+    refused(native_chat(generation_log_probs=[-0.5, "None"]), "generation_log_probs[1] is 'None': log-probs must be")
+    refused(native_chat(generation_log_probs=[-0.5, None]), "generation_log_probs[1] is null")
+
+
+def test_of_several_positions_the_first_is_named():
+    refused(two_places([-0.5, -0.5], [-1.0, -1.0]), "disagree at position 0")
+    payload = native_chat(generation_token_ids=np.array([41, 2]))
+    payload["choices"][0]["token_ids"] = np.array([40, 3])
+    refused(payload, "message.generation_token_ids and token_ids disagree at position 0")

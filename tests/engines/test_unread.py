@@ -207,6 +207,7 @@ def test_keys_that_speak_of_none(name):
         ({"x_ids": [[41], None]}, "x_ids"),
         ({"x_ids": np.array([41], np.uint32)}, "x_ids"),
         ({"out_tokens": [{"tokenId": 41}]}, "out_tokens[]"),
+        ({"y": ({"x_ids": [41]},)}, "y[0].x_ids"),
     ],
 )
 def test_other_holders_of_ids(held, path):
@@ -240,3 +241,19 @@ def test_copies_of_what_is_read_are_not_named(copies, convert):
 def test_a_number_among_rows_is_not_read():
     payload = vllm_chat(vllm_choice(logprobs=None), copies={"rows_of_ids": [[1, 7], 5]})
     refused(payload, "generation_log_probs is missing, and copies.rows_of_ids is not read")
+
+
+def test_what_stands_inside_of_log_probs_are_candidates():
+    assert read_response(chat(logprobs={"entries": [{"ids": [1]}], "best": {"token_ids": [1]}})) == []
+
+
+@pytest.mark.parametrize("ids", [[1], [1, 7, 41], [7], [1, 8]])
+def test_a_part_of_what_is_read_is_not_the_whole(ids):
+    payload = vllm_chat(vllm_choice(logprobs=None), copies={"x_ids": ids})
+    refused(payload, "generation_log_probs is missing, and copies.x_ids is not read")
+
+
+def test_a_tensor_of_what_is_read_is_not_named():
+    tensor = {"name": "output_ids", "data": [41, 2]}
+    with pytest.raises(ValueError, match=r"generation_log_probs is missing$"):
+        read_response(vllm_chat(vllm_choice(logprobs=None), outputs=[tensor]))
