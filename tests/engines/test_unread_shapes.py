@@ -30,6 +30,7 @@ def test_a_shape(payload, place):
         {"outputs": [{"name": "stop_token_ids", "data": [2]}, {"name": 5, "data": [2]}, {"name": "output_ids"}]},
         {"context": "what was said"},
         {"request": {"return_token_ids_b64": True}},
+        {"prompt_token_ids_b64": "", "x": {"output_ids_base64": ""}},
     ],
 )
 def test_what_holds_none(payload):

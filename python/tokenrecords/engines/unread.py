@@ -81,7 +81,7 @@ def _under(key: str, held: Any, path: str) -> Iterable[tuple[str, Any]] | None:
         return _beside(held, path)
     if key == "usage":  # how many there were, however often it was counted
         return [(where, ids) for where, ids in _beside(held, path) if not where.endswith("tokens")]
-    if _PACKED.search(key) and isinstance(held, str):
+    if _PACKED.search(key) and isinstance(held, str) and held:
         return [(path, held)]
     if _speaks_of_tokens(key):
         if _holds_ids(held):
