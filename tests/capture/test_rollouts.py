@@ -313,10 +313,3 @@ def test_a_bad_name_is_said_before_a_bad_response() -> None:
     read(captured, "x", {"rollout_id": "a/b", "model_call_id": "c", "response": 5})
     [bad] = captured.faults()
     assert bad.reason.startswith("rollout_id 'a/b' can't name a file: ")
-
-
-def test_earlier_calls_of_the_same_time_come_first() -> None:
-    captured = rollouts.Capture(lambda _: [bare("z", [1], [2], created_at=5.0)])
-    read(captured, "x", row("a", [1, 2, 3], [4]))
-    [(_, [entry], _)] = captured.linked()
-    assert (entry.created_at, entry.parent_call_id) == (5.0, "z")

@@ -1,5 +1,8 @@
 """Output items of served choices."""
 
+from copy import deepcopy
+from types import MappingProxyType
+
 import pytest
 from support.payloads import log_prob_entry, native, native_item, sglang_sample, vllm_chat, vllm_choice
 from tokenrecords import read_response
@@ -78,3 +81,19 @@ def test_parts_without_private_fields_are_the_same_objects():
     [choice] = read_response({"object": "response", "output": [item]})
     assert choice.output_items[0]["content"][0] is block
     assert choice.output_items[0]["provider_specific_fields"] is swept
+
+
+def test_the_words_of_a_reason():
+    for said, reason in ((MappingProxyType({"type": "stop"}), "stop"), ("", ""), (0, "0"), ({"type": None}, None)):
+        assert read_response(vllm_chat(vllm_choice(finish_reason=said)))[0].finish_reason == reason
+
+
+def test_items_of_the_caller_stay_as_they_are():
+    block = {"type": "output_text", "text": "ok", "logprobs": [log_prob_entry("ok", -0.5)]}
+    thought = {"type": "reasoning", "content": [block], "provider_specific_fields": {"token_ids": [41]}}
+    payload = {"object": "response", "output": [thought, native_item(content=[block])]}
+    before = deepcopy(payload)
+    [choice] = read_response(payload)
+    assert [item["content"] for item in choice.output_items] == [[{"type": "output_text", "text": "ok"}]] * 2
+    assert choice.output_items[0]["provider_specific_fields"] == {}
+    assert payload == before

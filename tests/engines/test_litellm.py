@@ -87,3 +87,16 @@ def test_a_clipped_prompt_in_a_second_place_is_compared_too():
     assert tokens_of(read_response(payload)[0]) == TOKENS
     choice["provider_specific_fields"] = {"meta_info": meta(2, 7)}
     refused(payload, "provider_specific_fields.meta_info.input_token_logprobs disagree at position 0")
+
+
+def test_what_was_swept_off_a_choice_of_lmdeploy():
+    pairs = {"output_ids": [41, 2], "output_token_logprobs": [[-0.125, 41], [-0.5, 2]], "token_ids": [41, 2]}
+    choice = {"index": 0, "message": {"content": "x"}, "provider_specific_fields": pairs}
+    payload = {"prompt_token_ids": [1, 7], "choices": [choice]}
+    assert tokens_of(read_response(payload)[0]) == TOKENS
+    pairs["output_ids"] = [41, 3]
+    own = "provider_specific_fields.token_ids and provider_specific_fields.output_ids"
+    refused(payload, f"litellm choice 0: {own} disagree at position 1")
+    pairs["generation_token_ids"] = [40, 2]
+    best = "provider_specific_fields.generation_token_ids and provider_specific_fields.token_ids"
+    refused(payload, f"litellm choice 0: {best} disagree at position 0")

@@ -1,5 +1,6 @@
 """llama.cpp: its own completions, chats with an `id` in each entry, and mlx-lm's."""
 
+import numpy as np
 import pytest
 from support.payloads import TOKENS, entries, refused, tokens_of
 from tokenrecords import detect_dialect, read_response
@@ -73,3 +74,14 @@ def test_no_ids_were_asked_for_where_something_was_said_or_counted():
     for said in ({"content": "ok"}, {"content": "", "tokens_predicted": 2}):
         body = {"tokens": [], "completion_probabilities": ENTRIES, **said}
         assert tokens_of(read_response(body, prompt_token_ids=[1, 7])[0]) == TOKENS
+
+
+def test_answers_have_numbers():
+    answers = [{**COMPLETION, "index": 1, "stop_type": "limit"}, {**COMPLETION, "index": 0}]
+    found = read_response(answers, prompt_token_ids=[[1, 7], [8]])
+    assert [(choice.index, choice.finish_reason) for choice in found] == [(0, "eos"), (1, "limit")]
+
+
+def test_ids_in_an_array():
+    payload = {**COMPLETION, "tokens": np.array([41, 2])}
+    assert tokens_of(read_response(payload, prompt_token_ids=[1, 7])[0]) == TOKENS

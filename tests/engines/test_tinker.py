@@ -1,5 +1,6 @@
 """Tinker: sequences, and a prompt that only the caller knows."""
 
+import pytest
 from support.payloads import TOKENS, Model, refused, tokens_of
 from tokenrecords import detect_dialect, read_response
 
@@ -22,3 +23,20 @@ def test_faults():
     ):
         refused({"sequences": [{**SEQUENCE, **fields}]}, message, prompt_token_ids=[1, 7])
     refused({"sequences": [SEQUENCE]}, "tinker choice 0: prompt_token_ids is missing")
+
+
+@pytest.mark.parametrize(
+    ("sequences", "dialect"), [("x", "unknown"), (5, "unknown"), ({"a": 1}, "unknown"), ((), "tinker"), ([], "tinker")]
+)
+def test_the_sign(sequences, dialect):
+    assert detect_dialect({"sequences": sequences}) == dialect
+
+
+def test_what_stands_beside_the_tokens_of_a_sequence():
+    said = {
+        "prompt_token_ids": [1],
+        "sequences": ({**SEQUENCE, "generation_loss_mask": [1, 0], "weight_version": "5"},),
+    }
+    [choice] = read_response(said)
+    assert (choice.generation_loss_mask, choice.extras) == ([1, 0], {"weight_version": "5"})
+    refused({**said, "weight_version": "6"}, "tinker choice 0: sequences[].weight_version and weight_version disagree")

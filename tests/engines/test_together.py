@@ -36,3 +36,9 @@ def test_one_id_on_a_message_is_no_list():
     payload = chat(prompt=ECHO)
     payload["choices"][0]["message"]["token_id"] = 9
     assert tokens_of(read_response(payload)[0]) == TOKENS
+
+
+def test_any_choice_is_a_sign():
+    for last in ({"logprobs": {"token_ids": []}, "message": {}}, {"message": {"token_id": [1]}}):
+        assert detect_dialect({"choices": [{"message": {}}, last]}) == "together-chat"
+    assert detect_dialect({"choices": [{"text": "x", "logprobs": {"token_ids": [1]}}]}) == "vllm-completions"

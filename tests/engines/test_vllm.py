@@ -67,3 +67,7 @@ def test_the_tokens_of_a_generate_are_counted():
     refused(
         {**payload, "usage": {"completion_tokens": 3}}, "vllm-generate choice 0: 2 generation_token_ids", "counted 3"
     )
+
+
+def test_ids_of_any_choice_are_a_sign():
+    assert detect_dialect({"choices": [{"message": {}}, {"message": {}, "token_ids": []}]}) == "vllm-chat"
