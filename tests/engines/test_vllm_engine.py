@@ -138,3 +138,10 @@ def test_objects_without_a_dict_are_read_by_their_names():
     assert choice.output_items[0]["content"] == "ok"
     made.finished = False
     refused(made, "vllm-engine: finished is false")
+
+
+def test_what_an_output_says_of_its_making_is_named_with_its_place():
+    output = {"index": 0, "token_ids": [41, 2], "logprobs": [-0.125, -0.5], "weight_version": "5"}
+    payload = {"prompt_token_ids": [1, 7], "outputs": [output]}
+    assert read_response(payload)[0].extras == {"weight_version": "5"}
+    refused({**payload, "weight_version": "6"}, "choice 0: outputs[].weight_version and weight_version disagree")
