@@ -39,7 +39,9 @@ def test_a_number_of_seconds(said: Any) -> None:
     assert entry(created_at=said).created_at == 7.5
 
 
-@pytest.mark.parametrize("said", ["yesterday", "", [1], {"at": 1}, float("nan"), "inf", 0, None])
+@pytest.mark.parametrize(
+    "said", ["yesterday", "", [1], {"at": 1}, float("nan"), "inf", pytest.param(10**400, id="10**400"), 0, None]
+)
 def test_what_is_no_time(said: Any) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     assert entry(created_at=said, created=None).created_at > before.timestamp()

@@ -151,7 +151,7 @@ def _seconds(value: Any) -> float | None:
     """A number of seconds, or a date as ISO 8601 has it; None for what is no time."""
     try:
         seconds = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = _of_date(value) if isinstance(value, str) else 0.0
     return seconds if math.isfinite(seconds) else None
 
