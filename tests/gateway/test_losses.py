@@ -124,7 +124,9 @@ def test_a_request_that_is_no_object_is_refused(tmp_path: Path, body: bytes) -> 
 
 def test_a_request_that_is_too_long_is_refused(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        assert (await rig.post(body={**ASK, "x": "y" * 2000}))[0] == 413
+        status, _, answer = await rig.post(body={**ASK, "x": "y" * 2000})
+        said = {"message": "the body is longer than 1,000 bytes", "type": "tokenrecords_gateway"}
+        assert (status, json.loads(answer)) == (413, {"error": {**said, "param": None, "code": 413}})
         assert (await rig.post())[0] == 200
 
     run(tmp_path, says(chat(PROMPT, GENERATION)), test, max_body=1000)
