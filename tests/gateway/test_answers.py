@@ -27,11 +27,13 @@ class Engine:
         self.answers = list(answers)
         self.heard: list[bytes] = []
         self.connections = 0
+        self.open = 0  # connections that did not end yet
         self.left = 0  # parts that it could not say yet
         self.root = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open += 1
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -48,6 +50,7 @@ class Engine:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self.open -= 1
             writer.close()
 
 
@@ -278,8 +281,73 @@ def test_an_idle_connection_that_is_old_is_closed(monkeypatch: pytest.MonkeyPatc
     async def body(engine: Engine, ask: Ask) -> None:
         assert [await read(ask), await read(ask)] == [b"ok"] * 2
         assert engine.connections == 2
+        while engine.open > 1:
+            await asyncio.sleep(0.01)
 
     run([OK_BODY], body)
+
+
+def test_a_connection_that_is_kept_ends_with_those_that_keep_it() -> None:
+    async def body() -> None:
+        engine = Engine([OK_BODY])
+        server = await asyncio.start_server(engine.serve, "127.0.0.1", 0)
+        upstream = Upstream()
+        root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with await upstream.request("GET", root, "/", headers={}) as answer:
+            assert await answer.read() == b"ok"
+        assert engine.open == 1
+        upstream.close()
+        async with asyncio.timeout(20):
+            while engine.open:
+                await asyncio.sleep(0.01)
+        server.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(("limit", "most"), [(0.05, 60.0), (None, 0.05)])
+def test_a_connection_has_its_time_and_no_more_than_the_call(
+    monkeypatch: pytest.MonkeyPatch, limit: float | None, most: float
+) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.upstream._CONNECT", most)
+
+    async def never(*_: Any, **__: Any) -> None:
+        await asyncio.sleep(60)
+
+    async def body() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        async with asyncio.timeout(20):
+            with pytest.raises(DownError):
+                await Upstream(limit).request("GET", "http://e", "/", headers={})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("root", "where"),
+    [
+        ("http://e", ("e", 80, False)),
+        ("https://e/v1", ("e", 443, True)),
+        ("https://e:80", ("e", 80, True)),
+        ("http://[::1]:443", ("::1", 443, False)),
+    ],
+)
+def test_an_engine_without_a_port_has_that_of_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, root: str, where: tuple[str, int, bool]
+) -> None:
+    tried: list[tuple[str, int, bool]] = []
+
+    async def refuses(_: Any, host: str, port: int, *, ssl: Any) -> None:
+        tried.append((host, port, ssl is not None))
+        raise ConnectionRefusedError
+
+    async def body() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", refuses)
+        with pytest.raises(DownError):
+            await Upstream().request("GET", root, "/", headers={})
+
+    asyncio.run(body())
+    assert tried == [where]
 
 
 def test_a_full_sink_makes_the_engine_wait() -> None:
