@@ -404,6 +404,19 @@ def test_what_the_sink_raises_is_raised() -> None:
     run([LENGTH_2, b"ok"], body)
 
 
+def test_headers_may_be_as_long_as_engines_write_them() -> None:
+    """Each answer of a connection has its own measure."""
+    long = OK + b"x: " + b"a" * 200_000 + b"\r\ncontent-length: 2\r\n\r\nok"
+
+    async def whole() -> None:
+        engine = Engine([long], [long])
+        async with asyncio.timeout(20), asking(engine) as ask:
+            assert [await read(ask), await read(ask)] == [b"ok"] * 2
+        assert engine.connections == 1
+
+    asyncio.run(whole())
+
+
 class Transport(asyncio.Transport):
     """Takes what is written, and knows whether it is read from."""
 
@@ -472,6 +485,76 @@ def test_a_connection_that_is_free_again_is_read_from_whoever_is_behind() -> Non
         connection.transport.pause_reading()  # by its next call
         assert len(await answer.read()) == size
         assert connection.transport.is_paused
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        (b"Content-Type: Text/Event-Stream ; charset=utf-8\r\n", "text/event-stream"),
+        (b"content-type: application/json\r\n", "application/json"),
+        (b"", ""),
+    ],
+)
+def test_a_type_has_no_case_and_no_parameters(header: bytes, kind: str) -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(OK + header + b"content-length: 0\r\n\r\n")
+        assert answer.content_type == kind
+
+    asyncio.run(body())
+
+
+def test_headers_keep_their_bytes() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(OK + b"x: \xc3\xa9\xff\r\ncontent-length: 0\r\n\r\n")
+        assert answer.headers["x"] == "\u00e9\udcff"
+
+    asyncio.run(body())
+
+
+def test_what_went_wrong_first_is_said() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(b"hello\r\n\r\n")
+        connection.connection_lost(None)
+        with pytest.raises(CutOffError, match="is not HTTP"):
+            await answer.begin(None)
+
+    asyncio.run(body())
+
+
+def test_a_connection_that_ends_is_free_no_more() -> None:
+    async def body() -> None:
+        connection, _, idle = asked()
+        connection.data_received(OK_BODY)
+        assert idle == [connection]
+        connection.connection_lost(None)
+        assert idle == []
+
+    asyncio.run(body())
+
+
+def test_a_full_sink_gets_nothing_until_it_is_asked_again() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(LENGTH_2)
+        parts: list[bytes] = []
+
+        def full(part: bytes) -> bool:
+            parts.append(part)
+            return True
+
+        flowing = asyncio.ensure_future(answer.flow(full))
+        await asyncio.sleep(0)
+        connection.data_received(b"o")
+        assert not await flowing
+        connection.data_received(b"k")  # was on its way
+        assert parts == [b"o"]
+        assert not await answer.flow(full)
+        assert parts == [b"o", b"k"]
 
     asyncio.run(body())
 

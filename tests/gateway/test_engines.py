@@ -265,6 +265,30 @@ def test_each_wait_before_a_call_is_sent_again_is_twice_as_long(monkeypatch: pyt
     assert waits == [0.05, 0.1, 0.2]
 
 
+def test_an_engine_that_does_not_say_that_it_is_there_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is up is not looked at."""
+    monkeypatch.setattr("tokenrecords.gateway.engines._LOOK", 0.02)
+    tried: list[str] = []
+
+    class Slow:
+        async def request(self, _: str, root: str, *__: Any, **___: Any) -> Any:
+            tried.append(root)
+            await asyncio.sleep(60)
+
+    async def body() -> None:
+        pool, slow = Pool(["a", "b"]), Slow()
+        pool.engines[1].is_up = False
+        watch = asyncio.ensure_future(pool.watch(slow, 0.01))  # type: ignore[arg-type]
+        async with asyncio.timeout(20):
+            while len(tried) < 3:
+                await asyncio.sleep(0.01)
+        watch.cancel()
+        assert set(tried) == {"b"}
+        assert [each.is_up for each in pool.engines] == [True, False]
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(("status", "is_up"), [(200, True), (404, True), (499, True), (500, False), (503, False)])
 def test_an_engine_that_knows_no_health_is_there_all_the_same(status: int, is_up: bool) -> None:
     async def body() -> None:

@@ -83,6 +83,20 @@ def test_what_cannot_be_recorded_is_lost_and_said(tmp_path: Path, body: Any, why
     run(tmp_path, says(body), test, on_loss=on_loss)
 
 
+def test_a_fault_of_the_gateways_own_leaves_no_call_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("tokenrecords.gateway.recording.send", broken)
+
+    async def test(rig: Rig) -> None:
+        assert (await rig.post())[0] == 500
+        assert rig.lines(".lost")[0][1] == "the gateway failed: RuntimeError('planted')"
+        assert (await rig.get("/sessions/s"))[1]["open"] == 0
+
+    run(tmp_path, says({}), test)
+
+
 def test_a_disk_that_loses_what_was_written_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
