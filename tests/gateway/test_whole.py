@@ -275,10 +275,10 @@ def test_what_cannot_be_cut_passes_as_it_was_packed_for(tmp_path: Path) -> None:
 
     async def test(rig: Rig) -> None:
         status, headers, answer = await rig.post()
-        assert (status, answer) == (200, b"<html>")
+        assert (status, answer) == (200, b'{"choices"')
         assert "content-encoding" not in headers
 
-    run(tmp_path, says(gzip.compress(b"<html>"), content_encoding="gzip"), test, on_loss="pass")
+    run(tmp_path, says(gzip.compress(b'{"choices"'), content_encoding="gzip"), test, on_loss="pass")
 
 
 def test_weights_are_those_of_the_dispatch(tmp_path: Path) -> None:
