@@ -142,3 +142,20 @@ def test_what_is_hashed_is_no_copy_where_a_prompt_holds_it(monkeypatch: pytest.M
     monkeypatch.setattr(calls, "compute_digests", watched)
     assert verify(entries).ok
     assert [np.shares_memory(hashed[n], entries[n + 1].prompt_token_ids) for n in (0, 1)] == [True, True]
+
+
+def test_a_delta_whose_parent_is_there_and_cannot_be_read_is_told_so() -> None:
+    first, second, third = conversation(3, deltas=True)
+    first.prompt_token_ids = None  # type: ignore[assignment]
+    elsewhere = second.model_copy(update={"rollout_id": "elsewhere"})
+    report = verify([first, second, third, elsewhere])
+    told = {
+        (finding.rollout_id, finding.model_call_id): finding.message
+        for finding in report.findings
+        if finding.code == "delta_unreconstructable"
+    }
+    assert told == {
+        ("r", "c1"): "parent call 'c0' can't be read",
+        ("r", "c2"): "parent call 'c0' can't be read",
+        ("elsewhere", "c1"): "parent call 'c0' is not there",
+    }

@@ -84,6 +84,11 @@ def with_full_prompt(call: Call) -> TokenEntry:
     return call.entry.model_copy(update={PROMPT: call.prompt, "prompt_is_delta": False})
 
 
+def missing(parent_id: str | None) -> str:
+    """The fault of a delta call whose parent is not among the calls, and of those that continue it."""
+    return f"parent call {parent_id!r} is not there"
+
+
 def expand(calls: Sequence[Call], *, threads: int | None = None) -> None:
     """Make the prompts of delta calls full, or say in `fault` why they can't be; `named` must be set."""
     wholes = _wholes(_parents(calls))
@@ -111,7 +116,7 @@ def _parents(calls: Iterable[Call]) -> dict[Call, Call]:
             at = at.named
         for call in reversed(path):
             if call.named is None:
-                call.fault = f"parent call {call.named_id!r} is not there"
+                call.fault = missing(call.named_id)
             elif call.named.fault:
                 call.fault = call.named.fault
             else:

@@ -11,6 +11,7 @@ from tokenrecords._core import compute_digests
 from tokenrecords.lineage.breaks import Breaks
 from tokenrecords.lineage.call import cycles
 from tokenrecords.lineage.calls import distinct, link_named
+from tokenrecords.lineage.deltas import missing
 from tokenrecords.tokens.arrays import shown
 from tokenrecords.tokens.names import PROMPT
 from tokenrecords.verification.record import check_route_rows
@@ -58,9 +59,16 @@ def _check_parents(records: Mapping[Call, Record], keys: set[tuple[str, str] | N
         if not call.fault and not records[call].has("parent_cycle"):
             index, why = _first_difference(call, parent)
             records[call].find("parent_not_prefix", why, PROMPT, index)
+    readable = {call.key for call in records}
+    unreadable = {
+        (key[0], missing(key[1])): f"parent call {key[1]!r} can't be read"
+        for key in keys
+        if key is not None and key not in readable
+    }
     for call, record in records.items():
         if call.fault and not record.has(*_REASONS):
-            record.find("delta_unreconstructable", call.fault, PROMPT)
+            why = unreadable.get((call.entry.rollout_id, call.fault), call.fault)
+            record.find("delta_unreconstructable", why, PROMPT)
 
 
 def _may_continue(call: Call, parent: Call, records: Mapping[Call, Record]) -> bool:
