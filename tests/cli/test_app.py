@@ -275,3 +275,15 @@ def test_show_takes_the_id_of_the_last_response(tmp_path: Path) -> None:
     tree = run("show", path, "--terminal-response", "last").stdout
     assert "terminal delivered" in tree
     assert "○  c" in tree or "✗  c" in tree
+
+
+def test_show_says_what_was_lost_of_each_rollout(tmp_path: Path, file: Path) -> None:
+    assert file.exists()
+    (tmp_path / "r.tokens.intents").write_text("a\nb\nc\ngone\n")
+    (tmp_path / "s.tokens.incomplete").write_text("x\n")
+    first, second = run("show", tmp_path).stdout.split("rollout ")[2:]
+    assert first.startswith("r ")
+    assert "└── gone  " in first
+    assert second.startswith("s ")
+    assert "0 of 0 generated ids in main" in second
+    assert "└── " in second

@@ -1,6 +1,7 @@
 """The commands on URLs of other file systems, and on what is not there."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -133,3 +134,18 @@ def test_the_gateway_writes_to_this_machine_alone():
     result = run("gateway", "--engine", "http://localhost:8000", "--out", "memory://sessions")
     assert result.exit_code == 2
     assert "'memory://sessions' is not on this machine" in said(result)
+
+
+def test_the_gateway_does_not_write_into_a_file(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    result = run("gateway", "--engine", "http://localhost:8000", "--out", file)
+    assert result.exit_code == 2
+    assert "is a file." in said(result)
+
+
+def test_what_may_not_be_read_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("tokenrecords.cli.paths.os.access", lambda _, mode: mode != os.R_OK)
+    result = run("verify", tmp_path)
+    assert result.exit_code == 2
+    assert "is not readable." in said(result)

@@ -87,3 +87,16 @@ def test_a_column_is_as_wide_as_what_is_written_out(capsys: pytest.CaptureFixtur
 def test_a_parent_is_named_before_a_reason() -> None:
     entry = call("b", [1, 2], [3], "a", parent_resolution_reason="why")
     assert call_row(entry)[4] == ("resolved a", "green")
+
+
+def test_a_wide_cell_among_the_first_rows_widens_its_column(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([Column("a"), Column("b")], [*[["x", "y"]] * 199, ["x" * 9, "y"]])
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.index("y") for line in lines[1:]} == {11}
+
+
+def test_a_header_is_bold_and_a_colour_is_that_of_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("tokenrecords.cli.table.typer.echo", shown.append)
+    print_table([Column("a")], [[("x", "red")], ["y"]])
+    assert shown == ["\x1b[1ma\x1b[0m", "\x1b[31m\x1b[22mx\x1b[0m", "y"]

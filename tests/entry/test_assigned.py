@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.factories import make_entry
-from tokenrecords import cumulative_tokens
-from tokenrecords.entry.assigned import wrong_types
+from tokenrecords import TokenEntry, cumulative_tokens
+from tokenrecords.entry.assigned import loss_mask_of, wrong_types
 
 
 @pytest.mark.parametrize("prompt", [[1, 2], np.array([1, 2])])
@@ -55,3 +55,39 @@ def test_a_flag_is_no_number_but_a_time_may_be_whole() -> None:
     assert wrong_types(entry) == {}
     entry.prompt_is_delta = 1
     assert wrong_types(entry) == {"prompt_is_delta": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("generation_log_probs", [-0.5, -0.5], "same length, got 1 and 2"),
+        ("token_item_index", 0, "token_item_index 0 is outside output_items"),
+        ("schema_version", 2, "understands up to 1"),
+        ("prompt_is_delta", True, "a delta prompt"),
+        ("model", None, "model: Input"),
+        ("response_id", 5, "response_id: Input"),
+        ("prefix_requested", "x", "prefix_requested: Input"),
+        ("output_items", [5], "output_items: 0: Input"),
+    ],
+)
+def test_what_was_assigned_against_a_rule_is_not_written(name: str, value: Any, message: str) -> None:
+    entry = make_entry()
+    setattr(entry, name, value)
+    for write in (entry.to_json, entry.json_values):
+        with pytest.raises(ValueError, match=f"can't be written: .*{message}"):
+            write()
+
+
+def test_loss_masks_are_of_the_extra_fields() -> None:
+    assert loss_mask_of(make_entry()) is None
+    assert loss_mask_of(make_entry(generation_loss_mask=[1])) == [1]
+    assert loss_mask_of(TokenEntry.model_construct()) is None
+
+
+def test_a_field_that_is_missing_is_of_a_wrong_type() -> None:
+    missing = wrong_types(TokenEntry.model_construct(rollout_id="r", output_items=[]))
+    assert missing.keys() >= {"model_call_id"}
+    assert "digest" not in missing
+    entry = make_entry()
+    del entry.digest
+    assert wrong_types(entry).keys() == {"digest"}

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, field_serializer
+from pydantic import BaseModel, ValidationError, field_serializer
 from pydantic_core import PydanticSerializationError
 from support.factories import make_entry
 from support.twin import Plain
@@ -343,3 +343,50 @@ def test_a_number_beyond_float32_is_infinite_there_without_a_warning():
     for model in (TokenEntry, Entry):
         log_probs = model.from_json(text, log_prob_dtype="float32").generation_log_probs
         assert (log_probs.dtype, log_probs.tolist()) == (np.float32, [-INF])
+
+
+@pytest.mark.parametrize(
+    "text", [{"a": 1, "b": "x\ud800"}, {"b": "x\ud800", "a": 1}, ["a", "x\ud800"], [["x\ud800"], 1]]
+)
+def test_half_a_character_beside_whole_ones_is_replaced(text):
+    with pytest.warns(UserWarning, match="lone surrogates in note"):
+        line = make_entry(note=text).to_json()
+    assert line.count("x\ufffd".encode()) == 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "written"),
+    [
+        (None, None),
+        ([1, np.int64(0)], [1, 0]),
+        (("x",), ["x"]),
+        ([1, "x"], [1, "x"]),
+    ],
+)
+def test_a_mask_is_written_as_what_it_holds(mask, written):
+    line = make_entry(generation_loss_mask=mask).to_json()
+    assert f'"generation_loss_mask":{json.dumps(written, separators=(",", ":"))}'.encode() in line
+
+
+def test_a_mask_that_json_does_not_have_is_named():
+    with pytest.raises(ValueError, match="can't be written: generation_loss_mask"):
+        make_entry(generation_loss_mask=np.array([[1]])).to_json()
+
+
+@pytest.mark.parametrize("when", [NAN, INF, -INF])
+def test_a_time_that_is_not_finite_is_not_written(when):
+    with pytest.raises(ValueError, match=f"created_at is {when}: JSON has no such number"):
+        make_entry(created_at=when).to_json()
+
+
+def test_numbers_of_numpy_that_are_not_finite_are_texts_too():
+    entry = make_entry()
+    entry.generation_log_probs = [np.float64("nan")]
+    assert entry.model_dump(mode="json")["generation_log_probs"] == ["NaN"]
+
+
+def test_what_lacks_its_names_is_refused_all_the_same():
+    for write in (TokenEntry.to_json, TokenEntry.json_values):
+        with pytest.raises(ValueError, match=r"^model call None of rollout 'r' can't be written: ") as refused:
+            write(TokenEntry.model_construct(rollout_id="r"))
+        assert isinstance(refused.value.__cause__, ValidationError)

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from support.factories import DELTA, make_entry
 from support.twin import Plain
 from tokenrecords import ParentResolutionStatus, TokenEntry, stamp_lineage
-from tokenrecords.entry.model import set_origin
+from tokenrecords.entry.model import origin, set_origin
 
 ARRAY_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 REQUIRED = {"rollout_id": "r", "model_call_id": "c"} | {name: [] for name in ARRAY_FIELDS}
@@ -353,3 +353,29 @@ def test_where_an_entry_was_read_does_not_count():
     entry = make_entry()
     set_origin(entry, "a.jsonl", 3)
     assert entry == make_entry()
+
+
+def test_what_was_made_here_was_read_nowhere():
+    class Sub(TokenEntry):
+        _seen: int = 3
+
+    assert origin(make_entry()) is None
+    assert origin(Sub(**REQUIRED)) is None
+
+
+def test_an_empty_dtype_is_none_of_integers():
+    for refused in (lambda: make_entry().as_arrays(""), lambda: TokenEntry.from_json(make_entry().to_json(), dtype="")):
+        with pytest.raises(TypeError):
+            refused()
+
+
+def test_log_probs_are_read_as_wide_as_they_are_written_or_half_of_it():
+    line = make_entry().to_json()
+    with pytest.raises(TypeError, match="log_prob_dtype is float16: it must be float32 or float64"):
+        TokenEntry.from_json(line, log_prob_dtype="float16")
+    assert TokenEntry.from_json(line).generation_log_probs.dtype == np.float64
+
+
+def test_a_status_is_a_plain_text_for_other_formats():
+    status = make_entry(parent_resolution="root").json_values()["parent_resolution"]
+    assert (type(status), status) == (str, "root")

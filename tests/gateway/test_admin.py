@@ -145,6 +145,7 @@ def test_a_session_that_is_not_there(tmp_path: Path, path: str) -> None:
     async def test(rig: Rig) -> None:
         status, said = await rig.get(path)
         assert (status, said["error"]["message"]) == (404, "session 'x' is not there")
+        assert (await rig.get("/sessions"))[1] == {"sessions": []}
         assert [each.name for each in tmp_path.iterdir()] == [".gateway.lock"]
 
     run(tmp_path, test)
@@ -215,8 +216,9 @@ def test_calls_are_paused_while_weights_change(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         client = AsyncClient(rig.url)
         assert await client.pause() == 0
-        status, headers, _ = await rig.post()
-        assert (status, headers["retry-after"]) == (429, "1")
+        for path in ("/sessions/s/v1/chat/completions", "/v1/chat/completions"):
+            status, headers, _ = await rig.post(path)
+            assert (status, headers["retry-after"]) == (429, "1")
         assert rig.seen == []
         await client.set_weight_version("w2")
         await client.resume()

@@ -27,11 +27,13 @@ class Engine:
         self.answers = list(answers)
         self.heard: list[bytes] = []
         self.connections = 0
+        self.open = 0  # connections that did not end yet
         self.left = 0  # parts that it could not say yet
         self.root = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open += 1
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -48,6 +50,7 @@ class Engine:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            self.open -= 1
             writer.close()
 
 
@@ -278,8 +281,73 @@ def test_an_idle_connection_that_is_old_is_closed(monkeypatch: pytest.MonkeyPatc
     async def body(engine: Engine, ask: Ask) -> None:
         assert [await read(ask), await read(ask)] == [b"ok"] * 2
         assert engine.connections == 2
+        while engine.open > 1:
+            await asyncio.sleep(0.01)
 
     run([OK_BODY], body)
+
+
+def test_a_connection_that_is_kept_ends_with_those_that_keep_it() -> None:
+    async def body() -> None:
+        engine = Engine([OK_BODY])
+        server = await asyncio.start_server(engine.serve, "127.0.0.1", 0)
+        upstream = Upstream()
+        root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with await upstream.request("GET", root, "/", headers={}) as answer:
+            assert await answer.read() == b"ok"
+        assert engine.open == 1
+        upstream.close()
+        async with asyncio.timeout(20):
+            while engine.open:
+                await asyncio.sleep(0.01)
+        server.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(("limit", "most"), [(0.05, 60.0), (None, 0.05)])
+def test_a_connection_has_its_time_and_no_more_than_the_call(
+    monkeypatch: pytest.MonkeyPatch, limit: float | None, most: float
+) -> None:
+    monkeypatch.setattr("tokenrecords.gateway.upstream._CONNECT", most)
+
+    async def never(*_: Any, **__: Any) -> None:
+        await asyncio.sleep(60)
+
+    async def body() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", never)
+        async with asyncio.timeout(20):
+            with pytest.raises(DownError):
+                await Upstream(limit).request("GET", "http://e", "/", headers={})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("root", "where"),
+    [
+        ("http://e", ("e", 80, False)),
+        ("https://e/v1", ("e", 443, True)),
+        ("https://e:80", ("e", 80, True)),
+        ("http://[::1]:443", ("::1", 443, False)),
+    ],
+)
+def test_an_engine_without_a_port_has_that_of_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, root: str, where: tuple[str, int, bool]
+) -> None:
+    tried: list[tuple[str, int, bool]] = []
+
+    async def refuses(_: Any, host: str, port: int, *, ssl: Any) -> None:
+        tried.append((host, port, ssl is not None))
+        raise ConnectionRefusedError
+
+    async def body() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", refuses)
+        with pytest.raises(DownError):
+            await Upstream().request("GET", root, "/", headers={})
+
+    asyncio.run(body())
+    assert tried == [where]
 
 
 def test_a_full_sink_makes_the_engine_wait() -> None:
@@ -404,6 +472,90 @@ def test_a_connection_that_is_free_again_is_read_from_whoever_is_behind() -> Non
         connection.transport.pause_reading()  # by its next call
         assert len(await answer.read()) == size
         assert connection.transport.is_paused
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        (b"Content-Type: Text/Event-Stream ; charset=utf-8\r\n", "text/event-stream"),
+        (b"content-type: application/json\r\n", "application/json"),
+        (b"", ""),
+    ],
+)
+def test_a_type_has_no_case_and_no_parameters(header: bytes, kind: str) -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(OK + header + b"content-length: 0\r\n\r\n")
+        assert answer.content_type == kind
+
+    asyncio.run(body())
+
+
+def test_headers_may_be_as_long_as_engines_write_them() -> None:
+    """Each answer of a connection has its own measure."""
+
+    async def body() -> None:
+        connection, answer, _ = asked()
+        for _again in range(2):
+            connection.data_received(OK + b"x: " + b"a" * 200_000)
+            connection.data_received(b"\r\ncontent-length: 0\r\n\r\n")
+            assert await answer.read() == b""
+            answer = connection.send(b"", b"", has_body=True)
+
+    asyncio.run(body())
+
+
+def test_headers_keep_their_bytes() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(OK + b"x: \xc3\xa9\xff\r\ncontent-length: 0\r\n\r\n")
+        assert answer.headers["x"] == "\u00e9\udcff"
+
+    asyncio.run(body())
+
+
+def test_what_went_wrong_first_is_said() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(b"hello\r\n\r\n")
+        connection.connection_lost(None)
+        with pytest.raises(CutOffError, match="is not HTTP"):
+            await answer.begin(None)
+
+    asyncio.run(body())
+
+
+def test_a_connection_that_ends_is_free_no_more() -> None:
+    async def body() -> None:
+        connection, _, idle = asked()
+        connection.data_received(OK_BODY)
+        assert idle == [connection]
+        connection.connection_lost(None)
+        assert idle == []
+
+    asyncio.run(body())
+
+
+def test_a_full_sink_gets_nothing_until_it_is_asked_again() -> None:
+    async def body() -> None:
+        connection, answer, _ = asked()
+        connection.data_received(LENGTH_2)
+        parts: list[bytes] = []
+
+        def full(part: bytes) -> bool:
+            parts.append(part)
+            return True
+
+        flowing = asyncio.ensure_future(answer.flow(full))
+        await asyncio.sleep(0)
+        connection.data_received(b"o")
+        assert not await flowing
+        connection.data_received(b"k")  # was on its way
+        assert parts == [b"o"]
+        assert not await answer.flow(full)
+        assert parts == [b"o", b"k"]
 
     asyncio.run(body())
 

@@ -76,8 +76,9 @@ def test_sigterm_answers_what_is_open_and_refuses_the_rest(tmp_path: Path) -> No
             "ok"
         ]:
             await asyncio.sleep(0.01)
-        async with client.post(url, json=ASK) as refused:
-            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        for refusing in (url, f"{at}/v1/chat/completions"):
+            async with client.post(refusing, json=ASK) as refused:
+                assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         may_end.set()
         async with await call as answered:
             assert answered.status == 200

@@ -1,6 +1,7 @@
 """A disk that is full, or that lies: each call is accounted for, and none that was refused looks open."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def test_an_error_that_cannot_be_noted_counts_as_a_loss(tmp_path: Path, monkeypa
 def test_a_call_that_cannot_be_noted_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(rig: Rig) -> None:
         Disk(monkeypatch, ".intents")
-        assert (await rig.post())[0] == 503
+        status, headers, _ = await rig.post()
+        assert (status, headers["retry-after"]) == (503, "1")
         assert rig.seen == []
         assert await is_idle(rig)
 
@@ -159,6 +161,58 @@ def test_the_name_of_a_new_file_is_synced_whoever_waits_last(tmp_path: Path, mon
 
     asyncio.run(both())
     assert synced == [tmp_path / "s", tmp_path]
+
+
+def test_each_file_has_the_outcome_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = {"a": OSError(5, "a"), "b": ValueError("b")}
+
+    def sync(path: Path) -> None:
+        if path.name in problems:
+            raise problems[path.name]
+
+    monkeypatch.setattr("tokenrecords.gateway.commits.sync", sync)
+
+    async def all_of_them() -> list[BaseException | None]:
+        commits = Commits()
+        waiting = [asyncio.ensure_future(commits.durable(tmp_path / name, is_new=False)) for name in "abc"]
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 20)
+        commits.close()
+        return outcomes
+
+    assert asyncio.run(all_of_them()) == [problems["a"], problems["b"], None]
+
+
+def test_what_is_waited_for_is_done_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+
+    def slow(path: Path) -> None:
+        time.sleep(0.1)
+        synced.append(path)
+
+    monkeypatch.setattr("tokenrecords.gateway.commits.sync", slow)
+
+    async def ends() -> None:
+        commits = Commits()
+        waiting = asyncio.ensure_future(commits.durable(tmp_path / "s", is_new=False))
+        await asyncio.sleep(0)
+        commits.close()
+        assert synced == [tmp_path / "s"]
+        await waiting
+
+    asyncio.run(ends())
+
+
+def test_the_disk_is_not_waited_for_where_a_kill_is_all_that_is_feared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("tokenrecords.gateway.commits.sync", synced.append)
+
+    async def test(rig: Rig) -> None:
+        assert (await rig.post())[0] == 200
+        assert synced == []
+
+    run(tmp_path, says(chat(PROMPT, GENERATION)), test, durable="write")
 
 
 def test_an_error_beside_choices_without_ids_is_a_loss(tmp_path: Path) -> None:

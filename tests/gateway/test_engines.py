@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support.gateways import Rig, chat, engine, rig, says
-from tokenrecords.gateway.answers import DroppedError
+from tokenrecords.gateway.answers import CutOffError, DroppedError
 from tokenrecords.gateway.engines import Pool
 from tokenrecords.gateway.routes import route_of
 from tokenrecords.gateway.sending import send
-from tokenrecords.gateway.upstream import Upstream
+from tokenrecords.gateway.upstream import DownError, Upstream
 
 OK = says(chat([1], [2]))
 
@@ -212,13 +212,81 @@ def test_an_engine_that_drops_a_connection_is_up_and_has_no_call_more() -> None:
         async def request(self, *_: Any, **__: Any) -> Any:
             raise DroppedError("the connection was closed")
 
-    route = route_of("/sessions/s/v1/completions", {})
-    settings = SimpleNamespace(key=None, engine_key=None, retries=1)
-    state: Any = SimpleNamespace(settings=settings, pool=pool, upstream=Dropping())
-    request: Any = SimpleNamespace(headers={}, method="POST")
     with pytest.raises(DroppedError):
-        asyncio.run(send(state, request, route, b"", is_read=True))
+        sent(pool, Dropping(), retries=1)
     assert (pool.engines[0].is_up, pool.engines[0].open) == (True, 0)
+
+
+def sent(pool: Pool, upstream: Any, *, retries: int) -> Any:
+    """The answer to a call, and the engine that gave it."""
+    settings = SimpleNamespace(key=None, engine_key=None, retries=retries)
+    state: Any = SimpleNamespace(settings=settings, pool=pool, upstream=upstream)
+    request: Any = SimpleNamespace(headers={}, method="POST")
+    return asyncio.run(send(state, request, route_of("/sessions/s/v1/completions", {}), b"", is_read=True))
+
+
+class Says:
+    """Engines that end so, one call after the other."""
+
+    def __init__(self, *ends: Any) -> None:
+        self.ends = list(ends)
+
+    async def request(self, *_: Any, **__: Any) -> Any:
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+
+@pytest.mark.parametrize("problem", [CutOffError("not HTTP"), TimeoutError("no answer in time")])
+def test_a_call_that_an_engine_may_have_begun_is_not_sent_again(problem: Exception) -> None:
+    pool, upstream = Pool(["a", "b"]), Says(problem, "an answer")
+    with pytest.raises(type(problem)):
+        sent(pool, upstream, retries=2)
+    assert upstream.ends == ["an answer"]
+    assert [(each.is_up, each.open) for each in pool.engines] == [(True, 0)] * 2
+
+
+def test_an_engine_that_was_down_is_up_when_it_answers_a_call() -> None:
+    pool = Pool(["a"])
+    pool.engines[0].is_up = False
+    assert sent(pool, Says("an answer"), retries=0) == ("an answer", pool.engines[0])
+    assert (pool.engines[0].is_up, pool.engines[0].open) == (True, 1)
+
+
+def test_each_wait_before_a_call_is_sent_again_is_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("tokenrecords.gateway.sending.asyncio", SimpleNamespace(sleep=sleep))
+    assert sent(Pool(["a"]), Says(*[DownError()] * 3, "an answer"), retries=3)[0] == "an answer"
+    assert waits == [0.05, 0.1, 0.2]
+
+
+def test_an_engine_that_does_not_say_that_it_is_there_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is up is not looked at."""
+    monkeypatch.setattr("tokenrecords.gateway.engines._LOOK", 0.02)
+    tried: list[str] = []
+
+    class Slow:
+        async def request(self, _: str, root: str, *__: Any, **___: Any) -> Any:
+            tried.append(root)
+            await asyncio.sleep(60)
+
+    async def body() -> None:
+        pool, slow = Pool(["a", "b"]), Slow()
+        pool.engines[1].is_up = False
+        watch = asyncio.ensure_future(pool.watch(slow, 0.01))  # type: ignore[arg-type]
+        async with asyncio.timeout(20):
+            while len(tried) < 3:
+                await asyncio.sleep(0.01)
+        watch.cancel()
+        assert set(tried) == {"b"}
+        assert [each.is_up for each in pool.engines] == [True, False]
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize(("status", "is_up"), [(200, True), (404, True), (499, True), (500, False), (503, False)])

@@ -5,12 +5,14 @@ import gzip
 import json
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from support.gateways import ASK, CHAT, GENERATION, PROMPT, Answer, Rig, chat, chunks, run, says, sse, streams
 from tokenrecords.gateway.headers import end_to_end, to_engine
+from tokenrecords.gateway.sending import Outlet
 from yarl import URL
 
 BODY = json.dumps(ASK).encode()
@@ -270,3 +272,62 @@ def test_the_name_of_a_compression_has_no_case() -> None:
     """The body was unpacked when it was read, so the header must go."""
     sent = to_engine({"content-encoding": "GZip"}, engine_key=None, keep_key=True, is_read=False)
     assert "content-encoding" not in sent
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("connection", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization"),
+        *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    ],
+)
+def test_a_header_of_one_connection_needs_no_naming(name: str) -> None:
+    assert list(end_to_end({name.title(): "1", "x-end": "2"})) == ["x-end"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "compress"])
+def test_what_was_unpacked_is_not_said_to_be_packed(encoding: str) -> None:
+    sent = to_engine({"content-encoding": encoding}, engine_key=None, keep_key=True, is_read=False)
+    assert ("content-encoding" in sent) == (encoding == "compress")
+
+
+def test_an_empty_key_of_the_engine_is_not_the_agents() -> None:
+    said = {"authorization": "Bearer own", "x-api-key": "own"}
+    assert dict(to_engine(said, engine_key="", keep_key=True, is_read=False)) == {"authorization": "Bearer "}
+
+
+class Socket:
+    """Where an agent reads: what was written to it, and how much of that it has not taken."""
+
+    def __init__(self, held: int = 0, *, is_closing: bool = False) -> None:
+        self.written: list[bytes] = []
+        self.get_write_buffer_size = lambda: held
+        self.is_closing = lambda: is_closing
+        self.write = self.written.append
+
+
+def outlet(socket: Socket | None, *, is_chunked: bool = False) -> Outlet:
+    request: Any = SimpleNamespace(transport=socket)
+    return Outlet(request, is_chunked=is_chunked)
+
+
+@pytest.mark.parametrize(("held", "is_behind"), [(0, False), (1 << 16, False), ((1 << 16) + 1, True)])
+def test_an_agent_that_has_not_taken_much_is_behind(held: int, is_behind: bool) -> None:
+    assert outlet(Socket(held)).write(b"x") is is_behind
+
+
+@pytest.mark.parametrize(("is_chunked", "written"), [(False, [b"x" * 20]), (True, [b"14\r\n" + b"x" * 20 + b"\r\n"])])
+def test_an_empty_part_is_not_written(is_chunked: bool, written: list[bytes]) -> None:
+    """An empty chunk would be the last one."""
+    socket = Socket()
+    to_agent = outlet(socket, is_chunked=is_chunked)
+    for part in (b"", b"x" * 20, b""):
+        to_agent.write(part)
+    assert socket.written == written
+
+
+@pytest.mark.parametrize("socket", [None, Socket(is_closing=True)])
+def test_nothing_is_written_to_an_agent_that_has_left(socket: Socket | None) -> None:
+    with pytest.raises(ConnectionResetError, match="the agent has left"):
+        outlet(socket).write(b"x")
+    assert socket is None or socket.written == []

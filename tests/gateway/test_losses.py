@@ -83,6 +83,20 @@ def test_what_cannot_be_recorded_is_lost_and_said(tmp_path: Path, body: Any, why
     run(tmp_path, says(body), test, on_loss=on_loss)
 
 
+def test_a_fault_of_the_gateways_own_leaves_no_call_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("tokenrecords.gateway.recording.send", broken)
+
+    async def test(rig: Rig) -> None:
+        assert (await rig.post())[0] == 500
+        assert rig.lines(".lost")[0][1] == "the gateway failed: RuntimeError('planted')"
+        assert (await rig.get("/sessions/s"))[1]["open"] == 0
+
+    run(tmp_path, says({}), test)
+
+
 def test_a_disk_that_loses_what_was_written_is_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
@@ -124,7 +138,9 @@ def test_a_request_that_is_no_object_is_refused(tmp_path: Path, body: bytes) -> 
 
 def test_a_request_that_is_too_long_is_refused(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        assert (await rig.post(body={**ASK, "x": "y" * 2000}))[0] == 413
+        status, _, answer = await rig.post(body={**ASK, "x": "y" * 2000})
+        said = {"message": "the body is longer than 1,000 bytes", "type": "tokenrecords_gateway"}
+        assert (status, json.loads(answer)) == (413, {"error": {**said, "param": None, "code": 413}})
         assert (await rig.post())[0] == 200
 
     run(tmp_path, says(chat(PROMPT, GENERATION)), test, max_body=1000)

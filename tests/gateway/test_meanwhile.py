@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from support.factories import call, make_entry
 from support.gateways import ASK, CHAT, Rig, chat, run
 from tokenrecords import TokenEntry, read_jsonl, stamp_lineage
+from tokenrecords.gateway.store import Held as HeldCall
 from tokenrecords.gateway.store import Store
 from tokenrecords.lineage.parents import find_parent
 from yarl import URL
@@ -168,10 +170,11 @@ def test_the_session_that_was_used_least_lately_is_let_go(tmp_path: Path, monkey
     monkeypatch.setattr("tokenrecords.gateway.store._SESSIONS", 2)
     store = Store(tmp_path)
     first = store.session("a")
-    store.session("b")
+    second = store.session("b")
     assert store.session("a") is first
     store.session("c")
     assert store.session("a") is first
+    assert store.session("b") is not second
     store.close()
 
 
@@ -194,6 +197,69 @@ def test_a_hashed_session_without_a_readable_id_has_the_name_of_its_files(tmp_pa
     store = Store(tmp_path, hash_ids=True)
     assert store.ids() == ["x", "y", "é"]
     store.close()
+
+
+def test_a_session_is_listed_once_and_when_it_has_a_call(tmp_path: Path) -> None:
+    """Its records, which say the id, come later."""
+    store = Store(tmp_path, hash_ids=True)
+    session = store.session("a/b")
+    assert store.ids() == []
+    session.begin("c")
+    assert store.ids() == ["a/b"]
+    session.keep("c", [make_entry(rollout_id="a/b", model_call_id="c")], delta=True)
+    store.close()
+    again = Store(tmp_path, hash_ids=True)
+    assert again.ids() == ["a/b"]
+    again.close()
+
+
+def test_sessions_are_listed_in_their_order(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in "cabd":
+        store.session(name).begin("c")
+    assert store.ids() == ["a", "b", "c", "d"]
+    store.close()
+
+
+def test_who_reads_how_a_session_ended_reads_all_of_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    session = store.session("s")
+    session.close({"reward": 0.5})
+    with (tmp_path / "s.closed.json").open() as reading:
+        session.close({"reward": 1})
+        assert json.load(reading) == {"reward": 0.5}
+    assert json.loads((tmp_path / "s.closed.json").read_bytes()) == {"reward": 1}
+    store.close()
+
+
+def test_all_files_of_a_session_go_with_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for suffix in ("tokens.jsonl", "intents", "lost", "messages.jsonl", "closed.json"):
+        (tmp_path / f"s.{suffix}").touch()
+    store.forget("s")
+    assert sorted(tmp_path.iterdir()) == before
+    store.close()
+
+
+def test_a_directory_may_be_below_one_that_is_not_there(tmp_path: Path) -> None:
+    Store(tmp_path / "a" / "b").close()
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_what_is_held_of_a_record_has_the_sessions_own_id() -> None:
+    session = "a session"
+    named = str(session.encode(), "ascii")
+    assert named is not session
+    assert HeldCall.of(make_entry(rollout_id=named), session).rollout_id is session
+    assert HeldCall.of(make_entry(rollout_id="another"), session).rollout_id == "another"
+
+
+def test_a_digest_alone_is_no_prompt() -> None:
+    held = HeldCall.of(call("b", [1, 2], [3], "a"), "s").as_digest()
+    assert (len(held.prompt_token_ids), len(held.generation_token_ids), held.prompt_is_delta) == (0, 0, True)
+    root = HeldCall.of(call("a", [1, 2], [3]), "s")
+    assert root.as_digest() is root
 
 
 def test_a_note_of_a_loss_is_one_line_that_ends(tmp_path: Path) -> None:

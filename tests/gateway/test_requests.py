@@ -83,6 +83,10 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
         asked(body)
 
 
+def test_an_object_without_members_gets_those_that_are_needed() -> None:
+    assert json.loads(asked(b" { } ").body) == {"logprobs": True, "return_token_ids": True}
+
+
 def passed(events: bytes, hidden: MemberCutter) -> bytes:
     stream = EventStream()
     stream.feed(events)

@@ -20,6 +20,8 @@ def made(*engines: str, **settings: Any) -> Settings:
         ("http://localhost:8000", "http://localhost:8000"),
         ("https://e/openai/v1", "https://e/openai"),
         ("http://[::1]:8000/v1", "http://[::1]:8000"),
+        ("http://e//v1/", "http://e"),
+        ("http://e/a@b/v1", "http://e/a@b"),
     ],
 )
 def test_an_engine_has_a_root(url: str, root: str) -> None:
@@ -51,6 +53,11 @@ def test_others_need_keys(host: str, keys: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="a key and an admin key are needed"):
         made(host=host, **keys)
     assert made(host=host, key="a", admin_key="b").host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_this_host_needs_no_keys(host: str) -> None:
+    assert made(host=host).host == host
 
 
 def test_settings_stay_as_they_were_checked(tmp_path: Path) -> None:

@@ -263,6 +263,26 @@ def test_a_stream_that_cannot_be_recorded(tmp_path: Path, on_loss: str) -> None:
     run(tmp_path, streams(sse(parts)), test, on_loss=on_loss)
 
 
+def test_of_an_agent_that_left_one_choice_of_two_is_kept(tmp_path: Path) -> None:
+    async def answer(request: web.Request, _: Any) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(sse(chunks(PROMPT, GENERATION)[:2], done=False))
+        await asyncio.sleep(60)
+        return response
+
+    async def test(rig: Rig) -> None:
+        async with rig.client.post(rig.url + CHAT, json={**ASKED, "n": 2}) as got:
+            await got.content.readuntil(b"\n\n")
+            got.close()
+        while not (rig.lines(".lost") or rig.records()):
+            await asyncio.sleep(0.01)
+        assert [entry.generation_token_ids.tolist() for entry in rig.records()] == [GENERATION[:1]]
+        assert rig.lines(".lost") == []
+
+    run(tmp_path, answer, test, keep_partial=True)
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_an_agent_that_leaves_ends_the_engines_call(tmp_path: Path, keep: bool) -> None:
     parts = chunks(PROMPT, GENERATION)[:3]

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,52 @@ def test_the_engines_own_weights_win_over_what_was_said(tmp_path: Path) -> None:
         assert [entry.weight_version for entry in rig.records()] == ["w-2", "e"]
 
     run(tmp_path, answer, test)
+
+
+def test_weights_of_version_0_are_a_version(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        assert (await rig.get("/weight-version", "PUT", {"weight_version": 7}))[0] == 200
+        await rig.post()
+        assert rig.records()[0].weight_version == 0
+
+    run(tmp_path, says(chat(PROMPT, GENERATION, weight_version=0)), test)
+
+
+def test_a_call_begins_when_it_is_sent_and_lasts_until_its_answer(tmp_path: Path) -> None:
+    arrived: list[float] = []
+
+    async def answer(_: web.Request, __: Any) -> web.Response:
+        arrived.append(time.time())
+        await asyncio.sleep(0.2)
+        return web.json_response(chat(PROMPT, GENERATION))
+
+    async def test(rig: Rig) -> None:
+        began = time.time()
+        await rig.post()
+        [entry] = rig.records()
+        assert began <= entry.started_at <= arrived[0]
+        assert 0.2 <= entry.latency <= time.time() - began
+
+    run(tmp_path, answer, test)
+
+
+def test_more_choices_than_were_asked_for_are_no_loss(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        assert (await rig.post(body={**ASK, "n": 1}))[0] == 200
+        assert [entry.choice for entry in rig.records()] == [0, 1]
+
+    run(tmp_path, says(chat(PROMPT, GENERATION, n=2)), test)
+
+
+def test_what_cannot_be_cut_passes_as_it_was_packed_for(tmp_path: Path) -> None:
+    """Its header said that it is compressed; it does no more."""
+
+    async def test(rig: Rig) -> None:
+        status, headers, answer = await rig.post()
+        assert (status, answer) == (200, b'{"choices"')
+        assert "content-encoding" not in headers
+
+    run(tmp_path, says(gzip.compress(b'{"choices"'), content_encoding="gzip"), test, on_loss="pass")
 
 
 def test_weights_are_those_of_the_dispatch(tmp_path: Path) -> None:

@@ -30,3 +30,8 @@ def test_what_is_no_item_is_one_of_nothing() -> None:
 
 def test_a_refusal_is_said() -> None:
     assert text_of([{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]) == "[message]\nno"
+
+
+def test_what_was_thought_and_what_a_tool_gave_are_said() -> None:
+    items = [{"type": "message", "reasoning_content": "why", "content": "so"}, {"type": "result", "output": "5"}]
+    assert text_of(items) == "[message]\nwhy\nso\n\n[result]\n5"

@@ -261,3 +261,10 @@ def test_weights_of_version_0_are_named(page_of: Any) -> None:
 def test_one_fork_is_one_step_in(page_of: Any) -> None:
     page = page_of([call("a", [1], [2]), call("b", [1, 2, 3], [4], "a"), call("c", [1, 2, 5], [6], "a")])
     assert [each["depth"] for each in page.details()["calls"]] == [0, 1, 1]
+
+
+def test_calls_without_a_response_are_no_samples_of_one(page_of: Any) -> None:
+    entries = [call("a", [1], [2], response_id="", digest="d\n"), call("b", [1], [3], response_id="")]
+    page = page_of(entries)
+    assert all("sample" not in marks for _, _, _, marks, _ in kinds(page))
+    assert page.details()["calls"][0]["digest"] == r"d\n"

@@ -247,3 +247,10 @@ def test_a_warning_alone_is_a_finding_to_look_at(tmp_path: Path) -> None:
     entries = [call("a", [1], [])]
     assert verify(entries).counts == {"empty_generation": 1}
     assert write_report(entries, tmp_path / "p.html", only="findings") == Written(1, 1)
+
+
+def test_pieces_are_those_of_all_rollouts(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"one": 1, "seven": 7, "two": 2}}}))
+    entries = [call("c", [1], [2], rollout_id="a"), call("c", [7], [2], rollout_id="b")]
+    write_report(entries, tmp_path / "p.html", tokenizer=tmp_path)
+    assert Page(tmp_path / "p.html").pieces == {"1": ["one"], "2": ["two"], "7": ["seven"]}

@@ -207,11 +207,13 @@ class Store:
 
     def ids(self) -> list[str]:
         """The ids of all sessions, also of those that were there before."""
-        found = set(self._sessions)
-        for path in self.out.glob(f"*{INTENTS}"):
-            name = path.name.removesuffix(INTENTS)
-            found.add(_session_id(path.with_name(name + SUFFIX)) or name if self._hash_ids else name)
-        return sorted(found)
+        known = {session.base.name: session.id for session in self._sessions.values()}
+        names = (path.name.removesuffix(INTENTS) for path in self.out.glob(f"*{INTENTS}"))
+        return sorted({known.get(name) or self._id_of(name) for name in names})
+
+    def _id_of(self, name: str) -> str:
+        """The id of a session whose files have this name; where that is a hash, its records say it."""
+        return (_session_id(self.out / (name + SUFFIX)) or name) if self._hash_ids else name
 
     def _let_go(self, newest: Session) -> None:
         if self._held <= _HELD and len(self._sessions) <= _SESSIONS:
