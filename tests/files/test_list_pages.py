@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, PLAIN, read_lists, write_lists
+from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, PAGE, PLAIN, in_pages, read_lists, write_page
 from tokenrecords.files.thrift import BINARY, I32, STRUCT, Field, read_struct, written
 
 LENGTHS = st.lists(st.sampled_from([0, 0, 1, 2, 7, 8, 9, 63, 64, 65, 200]), max_size=12)
@@ -19,19 +19,21 @@ def list_type(dtype):
     return pa.list_(pa.field("element", pa.from_numpy_dtype(dtype), nullable=False))
 
 
-def joined(chunk):
-    pages = b"".join(bytes(part) for part in chunk.parts)
-    assert len(pages) == chunk.compressed
-    return pa.py_buffer(pages)
+def write_lists(arrays, dtype, encoding, page=PAGE):
+    return [write_page(pieces, dtype, encoding) for pieces in in_pages(arrays, dtype, page)]
 
 
-def pages_of(chunk):
-    """The header and the compressed body of each page."""
+def joined(pages):
+    return pa.py_buffer(b"".join(page.header + bytes(page.packed) for page in pages))
+
+
+def pages_of(pages):
+    """The fields of each header, and the compressed body."""
     found = []
-    for header, body in zip(chunk.parts[::2], chunk.parts[1::2], strict=True):
-        fields, end = read_struct(header)
-        assert end == len(header)
-        found.append((fields, bytes(body)))
+    for page in pages:
+        fields, end = read_struct(page.header)
+        assert end == len(page.header)
+        found.append((fields, bytes(page.packed)))
     return found
 
 
@@ -57,7 +59,7 @@ def test_what_is_written_is_read_back(dtype, encoding, lengths, page, seed):
     assert lists.offsets.to_pylist() == np.cumsum([0, *lengths]).tolist()
     together = np.concatenate([np.empty(0, dtype), *arrays])
     assert lists.values.to_numpy(zero_copy_only=True).tobytes() == together.tobytes()
-    assert chunk.levels == sum(length or 1 for length in lengths)
+    assert sum(each.levels for each in chunk) == sum(length or 1 for length in lengths)
 
 
 def test_the_bytes_of_a_page():
@@ -85,13 +87,13 @@ def test_lists_stay_whole_where_a_page_has_room_and_go_on_where_not():
     arrays = [np.arange(length, dtype=np.int32) for length in (1, 3, 3, 2, 6, 9, 0)]
     found = pages_of(write_lists(arrays, np.dtype("int32"), PLAIN, 4 * 4))
     assert [numbers(fields)[0] for fields, _ in found] == [4, 3, 2, 4, 2, 4, 4, 2]
-    size = sum(fields[2].value + len(written(fields)) for fields, _ in found)
-    assert size == write_lists(arrays, np.dtype("int32"), PLAIN, 4 * 4).size
+    sizes = [fields[2].value + len(written(fields)) for fields, _ in found]
+    assert sizes == [page.size for page in write_lists(arrays, np.dtype("int32"), PLAIN, 4 * 4)]
 
 
 def test_no_lists():
     chunk = write_lists([], np.dtype("int32"), PLAIN)
-    assert chunk == ([], 0, 0, 0)
+    assert chunk == []
     assert read_lists(joined(chunk), 0, list_type("int32")).to_pylist() == []
 
 

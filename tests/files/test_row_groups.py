@@ -234,7 +234,7 @@ def test_what_a_thread_raises_is_raised(path, entries, monkeypatch):
     def broken(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(row_groups, "write_lists", broken)
+    monkeypatch.setattr(row_groups, "write_page", broken)
     with pytest.raises(MemoryError, match="no room"):
         write_parquet(path, entries)
     assert not path.exists()

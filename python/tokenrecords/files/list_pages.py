@@ -26,53 +26,59 @@ PAGE: Final = 8 << 20  # bytes of numbers: zstd finds a prompt again that an ear
 _DATA_PAGE: Final = 0
 
 
-class Chunk(NamedTuple):
-    """The pages of a column of one row group.
+class Piece(NamedTuple):
+    """Numbers of one list that stand in one page.
 
     Attributes:
-        parts: Their bytes, in parts.
-        levels: The number of their levels, which Parquet calls values: an empty list has one.
-        size: Their bytes before compression, with the headers.
-        compressed: Their bytes.
+        numbers: An array of shape `(n,)`.
+        begins: Whether the list begins with them, rather than goes on from the page before.
     """
 
-    parts: list[Any]
+    numbers: Any
+    begins: bool
+
+
+class Page(NamedTuple):
+    """A page as it is written.
+
+    Attributes:
+        header: Its header, as bytes.
+        packed: Its body, compressed.
+        levels: The number of its levels, which Parquet calls values: an empty list has one.
+        size: Its bytes before compression, with the header.
+    """
+
+    header: bytes
+    packed: pa.Buffer
     levels: int
     size: int
-    compressed: int
 
 
-class _Piece(NamedTuple):
-    numbers: Any
-    begins: bool  # a list, rather than going on with one
+def write_page(pieces: list[Piece], dtype: np.dtype[Any], encoding: int) -> Page:
+    """A page, compressed by zstd and with a checksum.
+
+    Args:
+        pieces: Of at least one list.
+        dtype: A number's.
+        encoding: `PLAIN` or `BYTE_STREAM_SPLIT`.
+    """
+    body = _body(pieces, dtype.newbyteorder("<"), encoding)
+    packed = pa.Codec("zstd", compression_level=LEVEL).compress(body)
+    levels = sum(len(piece.numbers) or 1 for piece in pieces)
+    header = written(_header(body.size, packed, levels, encoding))
+    return Page(header, packed, levels, len(header) + body.size)
 
 
-def write_lists(arrays: Iterable[Any], dtype: np.dtype[Any], encoding: int, page: int = PAGE) -> Chunk:
-    """A list for each array, as pages that are compressed by zstd and carry a checksum.
+def in_pages(arrays: Iterable[Any], dtype: np.dtype[Any], page: int = PAGE) -> Iterator[list[Piece]]:
+    """A list for each array, in pages of no more than so many bytes of numbers; one that has more goes on in the next.
 
     Args:
         arrays: Arrays of the dtype, of shape `(n,)`.
         dtype: A number's.
-        encoding: `PLAIN` or `BYTE_STREAM_SPLIT`.
-        page: The most bytes of numbers in a page. A list that has more goes on in the next one.
+        page: The most bytes.
     """
-    codec = pa.Codec("zstd", compression_level=LEVEL)
-    parts: list[Any] = []
-    levels = size = compressed = 0
-    for pieces in _in_pages(arrays, page // dtype.itemsize):
-        body = _body(pieces, dtype.newbyteorder("<"), encoding)
-        packed = codec.compress(body)
-        number = sum(len(piece.numbers) or 1 for piece in pieces)
-        header = written(_header(body.size, packed, number, encoding))
-        parts += header, packed
-        levels += number
-        size += len(header) + body.size
-        compressed += len(header) + packed.size
-    return Chunk(parts, levels, size, compressed)
-
-
-def _in_pages(arrays: Iterable[Any], most: int) -> Iterator[list[_Piece]]:
-    held: list[_Piece] = []
+    most = page // dtype.itemsize
+    held: list[Piece] = []
     room = most
     for array in arrays:
         if held and len(array) > room:
@@ -80,15 +86,15 @@ def _in_pages(arrays: Iterable[Any], most: int) -> Iterator[list[_Piece]]:
             held, room = [], most
         start = 0
         while len(array) - start > room:  # nothing is held then
-            yield [_Piece(array[start : start + room], start == 0)]
+            yield [Piece(array[start : start + room], start == 0)]
             start += room
-        held.append(_Piece(array[start:], start == 0))
+        held.append(Piece(array[start:], start == 0))
         room -= len(array) - start
     if held:
         yield held
 
 
-def _body(pieces: list[_Piece], dtype: np.dtype[Any], encoding: int) -> pa.Buffer:
+def _body(pieces: list[Piece], dtype: np.dtype[Any], encoding: int) -> pa.Buffer:
     """The levels, each kind behind its length, and the numbers."""
     head = b"".join(len(runs).to_bytes(4, "little") + runs for runs in _levels(pieces))
     count = sum(len(piece.numbers) for piece in pieces)
@@ -103,7 +109,7 @@ def _body(pieces: list[_Piece], dtype: np.dtype[Any], encoding: int) -> pa.Buffe
     return body
 
 
-def _levels(pieces: list[_Piece]) -> tuple[bytes, bytes]:
+def _levels(pieces: list[Piece]) -> tuple[bytes, bytes]:
     """The repetition levels, 0 where a list begins and else 1, and the definition levels, 0 for an empty list."""
     repetition, definition = bytearray(), bytearray()
     there = 0
@@ -177,7 +183,7 @@ def read_lists(pages: pa.Buffer, rows: int, type_: pa.ListType) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=type_)
 
 
-class _Page(NamedTuple):
+class _Packed(NamedTuple):
     packed: pa.Buffer
     size: int
     levels: int
@@ -191,7 +197,7 @@ class _Page(NamedTuple):
         return pa.Codec("zstd").decompress(self.packed, self.size)
 
 
-def _pages(pages: pa.Buffer) -> list[_Page]:
+def _pages(pages: pa.Buffer) -> list[_Packed]:
     data = memoryview(pages).cast("B")
     found = []
     at = 0
@@ -205,7 +211,7 @@ def _pages(pages: pa.Buffer) -> list[_Page]:
         if not 0 <= length <= len(data) - at or size < 0 or levels < 1:
             raise ValueError(f"a page of {length:,} bytes and {levels:,} levels at byte {at:,} of {len(data):,}")
         checksum = value_of(header, 4, I32) if 4 in header else None
-        found.append(_Page(pages.slice(at, length), size, levels, encoding, checksum))
+        found.append(_Packed(pages.slice(at, length), size, levels, encoding, checksum))
         at += length
     return found
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tokenrecords.files.arrow import RECORD_SCHEMA, holds_arrays, to_batch
 from tokenrecords.files.footer import MAGIC, DamagedFooterError, read_footer, sealed
-from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, LEVEL, PAGE, PLAIN, RLE, read_lists, write_lists
+from tokenrecords.files.list_pages import BYTE_STREAM_SPLIT, LEVEL, PAGE, PLAIN, RLE, in_pages, read_lists, write_page
 from tokenrecords.files.thrift import (
     BINARY,
     I16,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokenrecords.files.arrow import Row
-    from tokenrecords.files.list_pages import Chunk
+    from tokenrecords.files.list_pages import Page
     from tokenrecords.files.thrift import Struct
 
 # zstd finds a prompt again that an earlier turn had, where its ids are stored as they are.
@@ -70,10 +70,10 @@ class GroupWriter:
     def write(self, rows: list[Row]) -> None:
         """Write a row group of these rows, of which there is one at least."""
         empty = {name: np.empty(0) for name in _ENCODINGS}
-        with ThreadPoolExecutor(len(_ENCODINGS)) as pool:
-            made = {name: _started(pool, partial(self._lists, rows, name)) for name in _ENCODINGS}
+        with ThreadPoolExecutor() as pool:
+            started = {name: self._started(pool, rows, name) for name in _ENCODINGS}
             data = self._by_pyarrow([row._replace(values=row.values | empty) for row in rows])
-            lists = {name: result() for name, result in made.items()}
+            lists = {name: [result() for result in results] for name, results in started.items()}
         (group,) = self._footer[_GROUPS].value.value
         group[_GROUP_OFFSET] = Field(I64, self._at)
         metas = []
@@ -82,8 +82,9 @@ class GroupWriter:
             name = meta[_PATH].value.value[0].decode()
             if name in _ENCODINGS:
                 meta = _meta_of(lists[name], meta, self._at, _ENCODINGS[name])
-                for part in lists[name].parts:
-                    self._put(part)
+                for page in lists[name]:
+                    self._put(page.header)
+                    self._put(page.packed)
             else:
                 meta.pop(_HISTOGRAMS, None)
                 start = meta.get(_DICTIONARY, meta[_DATA]).value
@@ -105,9 +106,11 @@ class GroupWriter:
         groups = Field(LIST, Field(STRUCT, self._groups))
         self._put(sealed({**self._footer, _ROWS: Field(I64, self._rows), _GROUPS: groups}))
 
-    def _lists(self, rows: list[Row], name: str) -> Chunk:
+    def _started(self, pool: ThreadPoolExecutor, rows: list[Row], name: str) -> list[Callable[[], Page]]:
+        """What gives each page of a column of lists."""
         dtype = np.dtype(self._schema.field(name).type.value_type.to_pandas_dtype())
-        return write_lists([row.values[name] for row in rows], dtype, _ENCODINGS[name])
+        pages = in_pages((row.values[name] for row in rows), dtype)
+        return [_begun(pool, partial(write_page, pieces, dtype, _ENCODINGS[name])) for pieces in pages]
 
     def _put(self, part: Any) -> None:
         self._stream.write(part)
@@ -124,7 +127,7 @@ class GroupWriter:
         return data
 
 
-def _started(pool: ThreadPoolExecutor, work: Callable[[], Chunk]) -> Callable[[], Chunk]:
+def _begun(pool: ThreadPoolExecutor, work: Callable[[], Page]) -> Callable[[], Page]:
     """What gives the result of work that goes on in a thread, or does it where no thread can be started."""
     try:
         return pool.submit(work).result
@@ -132,14 +135,14 @@ def _started(pool: ThreadPoolExecutor, work: Callable[[], Chunk]) -> Callable[[]
         return work
 
 
-def _meta_of(lists: Chunk, of_empty: Struct, at: int, encoding: int) -> Struct:
+def _meta_of(pages: list[Page], of_empty: Struct, at: int, encoding: int) -> Struct:
     """What the footer says of a column of lists that begins at a byte."""
     return {
         **{id_: of_empty[id_] for id_ in (_TYPE, _PATH, _CODEC)},
         _USED_ENCODINGS: Field(LIST, Field(I32, [RLE, encoding])),
-        _VALUES: Field(I64, lists.levels),
-        _SIZE: Field(I64, lists.size),
-        _COMPRESSED: Field(I64, lists.compressed),
+        _VALUES: Field(I64, sum(page.levels for page in pages)),
+        _SIZE: Field(I64, sum(page.size for page in pages)),
+        _COMPRESSED: Field(I64, sum(len(page.header) + page.packed.size for page in pages)),
         _DATA: Field(I64, at),
     }
 
