@@ -152,7 +152,7 @@ def read_lists(pages: pa.Buffer, rows: int, type_: pa.ListType) -> pa.ListArray:
         type_: Lists of numbers of fixed width, where nothing can be missing.
 
     Raises:
-        ValueError: The pages are damaged, or of a kind that `write_lists` does not write.
+        ValueError: The pages are damaged, or of a kind that `write_page` does not write.
         OSError: They can't be decompressed.
     """
     width = type_.value_type.bit_width // 8

@@ -22,7 +22,6 @@ from tokenrecords.files.thrift import (
     STRUCT,
     Field,
     elements_of,
-    read_struct,
     value_of,
 )
 from tokenrecords.tokens.names import ARRAY_FIELDS, ID_FIELDS, LOG_PROBS
@@ -90,7 +89,7 @@ class GroupWriter:
                 start = meta.get(_DICTIONARY, meta[_DATA]).value
                 for offset in meta.keys() & {_DATA, _DICTIONARY}:
                     meta[offset] = Field(I64, meta[offset].value - start + self._at)
-                self._put(data[start : start + meta[_COMPRESSED].value])
+                self._put(data.slice(start, meta[_COMPRESSED].value))
             column[_META] = Field(STRUCT, meta)
             metas.append(meta)
         group[_TOTAL_SIZE] = Field(I64, sum(meta[_SIZE].value for meta in metas))
@@ -116,14 +115,14 @@ class GroupWriter:
         self._stream.write(part)
         self._at += len(part)
 
-    def _by_pyarrow(self, rows: list[Row]) -> memoryview:
+    def _by_pyarrow(self, rows: list[Row]) -> pa.Buffer:
         """A file of these rows, or of none; its footer is held."""
         out = pa.BufferOutputStream()
         with pq.ParquetWriter(out, self._schema, **_OPTIONS) as writer:
             if rows:
                 writer.write_batch(to_batch(rows, self._schema), row_group_size=len(rows))
-        data = memoryview(out.getvalue()).cast("B")
-        self._footer, _ = read_struct(bytes(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]))
+        data = out.getvalue()
+        self._footer = read_footer(pa.BufferReader(data))
         return data
 
 
